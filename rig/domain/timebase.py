@@ -109,7 +109,8 @@ class ClockMap(Generic[C, D]):
         slack_s = 0.05 * (self.last_s - self.first_s)
         if not self.first_s - slack_s <= instant.seconds <= self.last_s + slack_s:
             raise ValueError(
-                f"instant {instant.seconds:.6f} s lies outside the fitted window {self.first_s:.6f} to {self.last_s:.6f} s"
+                f"instant {instant.seconds:.6f} s lies outside the fitted window"
+                f" {self.first_s:.6f} to {self.last_s:.6f} s"
             )
         return Instant(self.target, self.offset_s + self.rate * instant.seconds)
 
