@@ -199,7 +199,8 @@ def open_recording(
     """Opens a WAV (PCM 16, 24, 32; float; extensible; RF64) or FLAC of 8 to 192 kHz and at least two channels.
 
     Raises BadInput with the reason and a remedy: absent, a folder, no permission, empty, header only, not audio, a
-    format it cannot read, too few channels, a rate out of range, too short. A file whose end is missing opens, and says so.
+    format it cannot read, too few channels, a rate out of range, too short. A file whose end is missing opens and
+    says so.
     """
     path = Path(path)
     name = path.name or str(path)
