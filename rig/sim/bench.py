@@ -1,0 +1,223 @@
+"""The simulated bench: one world, ready to be measured through the same seams as a real one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rig.domain.seams import AudioBackend, BytePipe, SystemUnderTest
+from rig.sim.audio import SimAudioBackend
+from rig.sim.bandlimited import converter, delay, fast_length
+from rig.sim.clock import DriftingClock, VirtualTime
+from rig.sim.line import LineSystem
+from rig.sim.mcu import ScriptedMcu
+from rig.sim.noise import generator
+from rig.sim.paths import Paths, impulse_response
+from rig.sim.scenarios import Scenario, find_scenario
+from rig.sim.scene import Scene
+from rig.sim.system import Passage, SimSystem
+from rig.sim.tones import LEAD_FRAMES, Tone
+from rig.sim.truth import DEFAULT_BAND_HZ, PathResponse, first_arrival_frames
+from rig.sim.world import CAUSE_BOARD, CAUSE_CLOCKS, WorldSpec
+
+TRUTH_SCHEMA = "rig.truth/1"
+
+
+class SimBench:
+    """A world behind the seams: `audio`, `pipe`, `time`, `system`; and what is true of it: `truth()`."""
+
+    def __init__(self, scenario: Scenario, seed: int, spec: WorldSpec) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.spec = spec
+        self._time = VirtualTime(f"sim:{scenario.name}:{seed}")
+        self._audio_clock, self._board_clock, system_ppm = _clocks(spec, seed)
+        self._paths = Paths(spec, seed)
+        self._scene = Scene(spec, seed, self._time, self._audio_clock, self._paths)
+        self._system = SimSystem(spec, seed, self._time, self._audio_clock, self._paths)
+        self._line = _ear_system(self._scene, self._system, self._audio_clock, self._paths, system_ppm, seed)
+        self._scene.attach(self._line)
+        self._backend = SimAudioBackend(spec, seed, self._time, self._audio_clock, self._scene)
+        self._mcu = ScriptedMcu(self._time, self._board_clock, generator(seed, CAUSE_BOARD), self._scene.tone)
+        self._system_ppm = system_ppm
+
+    @property
+    def audio(self) -> AudioBackend:
+        return self._backend
+
+    @property
+    def pipe(self) -> BytePipe:
+        return self._mcu
+
+    @property
+    def time(self) -> VirtualTime:
+        return self._time
+
+    @property
+    def system(self) -> SystemUnderTest:
+        return self._system
+
+    @property
+    def scene(self) -> Scene:
+        """The physical world, for tests that play a tone without the board's protocol."""
+        return self._scene
+
+    def path_response(self, run: int, index: int, with_leak: bool = False) -> PathResponse:
+        """The way from reference to ear for stimulus `index` (from 0) of run `run`.
+
+        Of the system alone, or with the leak and the crosstalk too. Raises KeyError for a stimulus that did not pass.
+        """
+        for start in reversed(self._system.starts):
+            if start.run == run and index < len(start.passages):
+                return self._response(start.passages[index], with_leak)
+        raise KeyError(f"no stimulus {index} passed through the system in run {run}")
+
+    def _response(self, passage: Passage, with_leak: bool) -> PathResponse:
+        spec, rate = self.spec, self.spec.rate_hz
+        lag = (passage.latency_audio_s + spec.channel_skew_s) * rate
+        sign, nominal = 1.0, spec.system not in ("line", "none")
+        if not with_leak:
+            return PathResponse(sign * self._excess_response, lag - LEAD_FRAMES, rate, nominal)
+        n_fft = fast_length(math.ceil(lag) + self._paths.tail_frames + 3 * LEAD_FRAMES)
+        path = self._paths.to_microphone(n_fft) * self._paths.to_ear(n_fft) * delay(n_fft, lag + LEAD_FRAMES)
+        leak_lag = (self._paths.leak_s + spec.channel_skew_s) * rate
+        path = path + self._paths.leak(n_fft) * delay(n_fft, leak_lag + LEAD_FRAMES)
+        path = path + self._paths.crosstalk_gain * converter(n_fft) * delay(n_fft, LEAD_FRAMES)
+        return PathResponse(impulse_response(path, n_fft) / spec.reference_level, -LEAD_FRAMES, rate, nominal)
+
+    @cached_property
+    def _excess_response(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Reference to ear without the pure delay; the direct arrival is at frame LEAD_FRAMES."""
+        n_fft = fast_length(self._paths.tail_frames + 4 * LEAD_FRAMES)
+        path = self._paths.to_microphone(n_fft) * self._paths.to_ear(n_fft) * delay(n_fft, LEAD_FRAMES)
+        return impulse_response(path, n_fft) / self.spec.reference_level
+
+    @cached_property
+    def _excess_s(self) -> float | None:
+        """What the definition adds to the pure delay of the first path, in seconds."""
+        if self.spec.system == "none":
+            return None
+        return (first_arrival_frames(self._excess_response, self.spec.rate_hz) - LEAD_FRAMES) / self.spec.rate_hz
+
+    def truth(self) -> dict[str, Any]:
+        """Everything that is true of this world so far, ready for JSON. Seconds and frames; absent is None."""
+        spec = self.spec
+        heard = {id(p.tone) for start in self._system.starts for p in start.passages}
+        return {
+            "schema": TRUTH_SCHEMA,
+            "scenario": self.scenario.name,
+            "description": self.scenario.description,
+            "seed": self.seed,
+            "settings": asdict(spec),
+            "definition": {"band_hz": list(DEFAULT_BAND_HZ), "taper": "hann", "excess_s": self._excess_s},
+            "clocks": {
+                "audio_ppm": self._audio_clock.ppm,
+                "board_ppm": self._board_clock.ppm,
+                "board_swing_ppm": spec.board_swing_ppm,
+                "system_ppm": self._system_ppm,
+            },
+            "device": {
+                "input_delay_s": spec.input_delay_s,
+                "input_claimed_s": spec.input_claimed_s,
+                "output_delay_s": spec.output_delay_s,
+                "output_claimed_s": spec.output_claimed_s,
+                "adc_claim_error_s": spec.adc_claim_error_s,
+            },
+            "leak": None
+            if spec.leak_db is None
+            else {"lag_s": self._paths.leak_s, "relative_db": spec.leak_db, "distance_m": spec.leak_distance_m},
+            "streams": [
+                {"stream": k, "first_frame_s": self._audio_clock.true_s(stream.first_world_frame)}
+                for k, stream in enumerate(self._backend.opened)
+            ],
+            "lost_frames": [asdict(lost) for lost in self._backend.lost],
+            "runs": [
+                {
+                    "run": start.run,
+                    "on_s": start.on_s,
+                    "off_s": start.off_s,
+                    "offset_s": start.offset_s,
+                    "stimuli": [self._stimulus(k, p) for k, p in enumerate(start.passages)],
+                }
+                for start in self._system.starts
+            ],
+            "unanswered": [self._fired(tone) for tone in self._scene.tones if id(tone) not in heard],
+        }
+
+    def _stimulus(self, index: int, passage: Passage) -> dict[str, Any]:
+        excess = self._excess_s
+        skewed = passage.latency_audio_s + self.spec.channel_skew_s
+        return {
+            "index": index,
+            **self._fired(passage.tone),
+            "latency_s": passage.latency_s,
+            "latency_audio_s": skewed,
+            "defined_latency_s": None if excess is None else skewed + excess,
+            "stage_s": passage.stage_s,
+            "frame_fill_s": passage.frame_fill_s,
+            "eaten": passage.eaten,
+            "delay_changed": passage.changed,
+        }
+
+    def _fired(self, tone: Tone) -> dict[str, Any]:
+        return {
+            "start_s": tone.start_s,
+            "length_s": tone.length_s,
+            "reference_frame": self._audio_clock.reading(tone.start_s) - self._stream_origin(tone.start_s),
+            "source": tone.source,
+            "cut_s": tone.cut_s,
+        }
+
+    def _stream_origin(self, true_s: float) -> int:
+        """World frame of frame 0 of the stream that was recording at `true_s`, lost frames counted."""
+        frame, origin = self._audio_clock.reading(true_s), 0
+        for stream in self._backend.opened:
+            if stream.first_world_frame <= frame:
+                origin = stream.first_world_frame
+        number = [s.first_world_frame for s in self._backend.opened]
+        lost = sum(
+            gone.count for gone in self._backend.lost if number[gone.stream] == origin and gone.world_frame <= frame
+        )
+        return origin + lost
+
+
+def build_bench(scenario: str, seed: int, **overrides: Any) -> SimBench:
+    """A world by the scenario's name, with any setting of `WorldSpec` overridden. The same seed is the same world.
+
+    Raises DeviceNotFound for an unknown scenario, UsageError for an override that does not exist or cannot be, and
+    MissingLibrary where the scenario needs a coder that is not installed.
+    """
+    found = find_scenario(scenario)
+    return SimBench(found, seed, found.world(overrides))
+
+
+def _clocks(spec: WorldSpec, seed: int) -> tuple[DriftingClock, DriftingClock, float]:
+    """The interface's clock, the board's clock, and how far the system's own clock is off in ppm."""
+    rng = generator(seed, CAUSE_CLOCKS)
+    audio_ppm = float(rng.uniform(-30.0, 30.0))
+    board_ppm = float(rng.uniform(1000.0, 5000.0) * rng.choice([-1.0, 1.0]))
+    system_ppm = float(rng.uniform(-30.0, 30.0))
+    phase, start, board_start = rng.uniform(0.0, 2.0 * math.pi), rng.uniform(0.0, 1.0), rng.uniform(0.0, 1e5)
+    audio = DriftingClock(spec.rate_hz, audio_ppm if spec.audio_ppm is None else spec.audio_ppm, start=float(start))
+    board = DriftingClock(
+        TICK_RATE_HZ,
+        board_ppm if spec.board_ppm is None else spec.board_ppm,
+        spec.board_swing_ppm,
+        spec.board_swing_period_s,
+        float(phase),
+        float(math.floor(board_start)),
+    )
+    return audio, board, system_ppm if spec.system_ppm is None else spec.system_ppm
+
+
+TICK_RATE_HZ = 2_000_000.0
+
+
+def _ear_system(
+    scene: Scene, system: SimSystem, audio: DriftingClock, paths: Paths, system_ppm: float, seed: int
+) -> LineSystem:
+    return LineSystem(scene, system, audio, paths)

@@ -1,0 +1,126 @@
+"""What can be set about a simulated world. One flat record, so that a test overrides any figure by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rig.errors import UsageError
+
+SYSTEM_KINDS = ("line", "narrowband", "denoiser", "opus", "none")
+
+# One number per cause of randomness; see `noise.generator`.
+CAUSE_CLOCKS, CAUSE_ROOM_IN, CAUSE_ROOM_OUT, CAUSE_ROOM_LEAK, CAUSE_START, CAUSE_STAGES, CAUSE_JITTER = range(1, 8)
+CAUSE_EAR_NOISE, CAUSE_REF_NOISE, CAUSE_SYSTEM_NOISE, CAUSE_HUM, CAUSE_SUPPRESSOR, CAUSE_HOST, CAUSE_BOARD = range(
+    8, 15
+)
+CAUSE_SPARE_NOISE = 15
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSpec:
+    """The knobs of a world. Levels in dB; a level of None means that the thing is absent."""
+
+    # Clocks. None: drawn from the seed (interface within 30 ppm, board 1000 to 5000 ppm off either way).
+    rate_hz: int = 48_000
+    audio_ppm: float | None = None
+    board_ppm: float | None = None
+    board_swing_ppm: float = 20.0  # a ceramic resonator wanders with temperature
+    board_swing_period_s: float = 90.0
+    system_ppm: float | None = None  # sample clock of a system that processes a stream (not of a plain line)
+
+    # The path, mouth to ear, along its first arrival.
+    system: str = "line"
+    latency_s: float = 0.150  # true seconds mouth to ear at the start of a run, before the start's own offset
+    start_spread_s: float = 0.0  # each start adds a uniform draw from 0 to this
+    start_step_s: float = 0.0  # the draw is rounded to multiples of this (0: not)
+    step_at_s: float | None = None  # the delay changes this long after the start of the system
+    step_s: float = 0.0
+    slope_ppm: float = 0.0  # positive: the delay grows, by this many microseconds a second
+    jitter_s: float = 0.0  # standard deviation of the delay from stimulus to stimulus
+    eaten_share: float = 0.0  # share of the stimuli that a suppressor removes (and half as many that it cuts short)
+    eaten_db: float = -55.0
+
+    # Stages of a line, means in true seconds; the wait in the jitter buffer makes up the rest.
+    frame_s: float = 0.020
+    capture_buffer_s: float = 0.012
+    encode_s: float = 0.0006
+    send_s: float = 0.0002
+    network_s: float = 0.018
+    network_jitter_s: float = 0.003
+    output_buffer_s: float = 0.028
+
+    # Acoustics.
+    mouth_distance_m: float = 0.05
+    ear_distance_m: float = 0.05
+    rt60_s: float | None = None
+    mouth_band_hz: tuple[float, float] | None = None  # minimum phase, order 2: the mouth transducer
+    speaker_band_hz: tuple[float, float] | None = None  # minimum phase, order 2 high pass, order 4 low pass
+    telephone_band_hz: tuple[float, float] | None = None  # minimum phase, order 4 band pass inside the system
+    echo_db: float | None = None  # a second arrival, relative to the first
+    echo_s: float = 0.040
+    leak_db: float | None = None  # mouth to ear through the air, relative to the system's first arrival
+    leak_distance_m: float = 0.50
+    polarity: int = 1
+
+    # What the interface hears.
+    reference_level: float = 0.5  # recorded amplitude of a full-scale stimulus
+    ear_db: float = -14.0  # the system's first arrival relative to the recorded reference
+    snr_db: float | None = 30.0  # ear: power of a chirp at amplitude 0.5 over its length / all the noise
+    noise_colour: str = "white"
+    reference_snr_db: float | None = 60.0
+    crosstalk_db: float | None = None  # reference into the ear inside the interface, relative to the first arrival
+    hum_db: float | None = None  # RMS relative to a chirp at amplitude 0.5
+    hum_hz: float = 50.0
+    dc: float = 0.0
+    channel_skew_s: float = 0.0  # positive: the ear's converter is later
+    bits: int = 24
+    dead_ear: bool = False
+    swapped: bool = False
+    same_signal: bool = False
+
+    # The driver.
+    block_frames: int = 480
+    ring_s: float = 10.0  # what the driver keeps for a reader that is late
+    input_delay_s: float = 0.0047  # from the converter to the program, after a block is full
+    output_delay_s: float = 0.0091  # from the frame asked for to the sound at the socket
+    input_claimed_s: float | None = 0.0047
+    output_claimed_s: float | None = 0.0091
+    adc_claim_error_s: float = 0.0  # added to every ADC time that the driver states
+    drop_every: int | None = None  # frames vanish between every n-th stimulus and its arrival
+    drop_frames: int = 480
+    drop_flagged: bool = True
+
+
+def with_overrides(spec: WorldSpec, overrides: dict[str, Any]) -> WorldSpec:
+    """`spec` with some fields replaced. Raises UsageError for an unknown name or an impossible value."""
+    known = {f.name for f in fields(WorldSpec)}
+    unknown = sorted(set(overrides) - known)
+    if unknown:
+        raise UsageError(
+            f"the simulated world has no setting named {', '.join(unknown)}",
+            f"names among {', '.join(sorted(known))}",
+            "correct the name",
+        )
+    changed = replace(spec, **overrides)
+    _check(changed)
+    return changed
+
+
+def _check(spec: WorldSpec) -> None:
+    checks = [
+        (spec.system in SYSTEM_KINDS, f"system {spec.system!r}", f"one of {', '.join(SYSTEM_KINDS)}"),
+        (spec.polarity in (1, -1), f"polarity {spec.polarity}", "1 or -1"),
+        (spec.bits in (16, 24), f"{spec.bits} bits", "16 or 24"),
+        (spec.block_frames > 0, f"blocks of {spec.block_frames} frames", "at least 1"),
+        (8000 <= spec.rate_hz <= 192_000, f"{spec.rate_hz} frames a second", "8000 to 192000"),
+        (spec.noise_colour in ("white", "room"), f"noise {spec.noise_colour!r}", "white or room"),
+        (
+            spec.system in ("line", "none") or spec.rate_hz == 48_000,
+            f"a {spec.system} system at {spec.rate_hz} Hz",
+            "48000 Hz, the rate of the stream that it processes",
+        ),
+    ]
+    for right, what, expected in checks:
+        if not right:
+            raise UsageError(f"the simulated world cannot have {what}", expected, "change that setting")
