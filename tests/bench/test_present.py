@@ -35,8 +35,8 @@ def test_present(count: Callable[[int], int], seed: int, figures: Figures) -> No
     figures.say("")
     figures.say(
         f"seed {seed}: {n} trials, {accepted} accepted, {gross} gross (95 % upper bound"
-        f" {100 * upper_95(gross, max(accepted, 1)):.3f} %); one clean path: {clean_accepted} accepted, {clean_gross} gross"
-        f" (upper bound {100 * upper_95(clean_gross, max(clean_accepted, 1)):.3f} %)"
+        f" {100 * upper_95(gross, max(accepted, 1)):.3f} %); one clean path: {clean_accepted} accepted,"
+        f" {clean_gross} gross (upper bound {100 * upper_95(clean_gross, max(clean_accepted, 1)):.3f} %)"
     )
     figures.say(f"rooms and echoes passed over because 8, 10 and 12 dB disagree: {sum(o.undecided for o in outcomes)}")
     listed = [g for o in outcomes for g in o.gross]
