@@ -32,7 +32,7 @@ def caveats_of(
     if latency is not None:
         found += _about_the_median(runs, latency, between, grouping)
     found += _about_the_limit(facts, latency)
-    found += _about_missing_trials(facts, runs)
+    found += _about_missing_trials(facts, runs, latency is not None)
     found += _about_the_recording(facts)
     found += _about_the_signals(runs)
     found += _from_the_analysis([r.analysis for r in runs])
@@ -91,7 +91,7 @@ def _about_the_limit(facts: MeasurementFacts, latency: LatencyStatistics | None)
         yield f"the limit of {_ms(facts.limit_s)} ms lies inside the 95 % interval: more trials may turn the verdict"
 
 
-def _about_missing_trials(facts: MeasurementFacts, runs: Sequence[RunReport]) -> Iterable[str]:
+def _about_missing_trials(facts: MeasurementFacts, runs: Sequence[RunReport], figure: bool) -> Iterable[str]:
     usable = (None, Reason.TOO_FEW)
     seen = [t for r in runs if r.refusal in usable for t in r.analysis.trials]
     found = [t for t in seen if t.valid]
@@ -102,7 +102,7 @@ def _about_missing_trials(facts: MeasurementFacts, runs: Sequence[RunReport]) ->
         yield (
             f"the stimulus was played {len(seen)} times and heard {len(found)} times"
             f" ({100.0 * len(found) / len(seen):.0f} %){pattern}: echo cancellation, noise suppression or automatic"
-            " gain in the system may remove the rest; the figure stands for what passed"
+            f" gain in the system may remove the rest{'; the figure stands for what passed' if figure else ''}"
         )
     if facts.plan is not None and facts.cut_short is None:
         for run in runs:

@@ -7,6 +7,7 @@ Mathematical Functions (1964), 26.7.3 and 26.7.4 (Student), 26.4.4 and 26.4.5 (c
 from __future__ import annotations
 
 import math
+from functools import cache
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95 % point of the normal law: from a standard to an expanded uncertainty."""
@@ -33,6 +34,7 @@ def student_outside(t: float, df: int) -> float:
     return min(1.0, max(0.0, 1.0 - inside))
 
 
+@cache
 def student_quantile(coverage: float, df: int) -> float:
     """The t with P(|T| <= t) = `coverage`; 12.706 for 95 % and 1 degree of freedom."""
     if not 0.0 < coverage < 1.0:

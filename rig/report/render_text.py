@@ -100,7 +100,7 @@ def _headline(page: _Page, report: Report, latency: LatencyStatistics) -> None:
         f" {ms(latency.range_s, digits)} wide; mean {ms(latency.mean_s, digits)}"
     )
     page.wrap("percentiles    " + _percentiles(latency, digits))
-    page.wrap("spread         " + _spread(report))
+    page.wrap(_spread(report), first="  spread         ")
 
 
 def _percentiles(latency: LatencyStatistics, digits: int) -> str:
@@ -119,11 +119,11 @@ def _spread(report: Report) -> str:
     spread, between = report.spread, report.between
     within = ABSENT if spread is None else f"{ms(spread.within_s, decimals_for(spread.within_s))} ms"
     if between is None:
-        return f"within the run {within} (one standard deviation); between runs: needs 2 runs"
+        return f"within the run {within} (standard deviation)"
     verdict = "the runs agree" if between.agree else "the runs differ"
     return (
         f"within runs {within}, between runs {ms(between.sd_s, decimals_for(between.sd_s))} ms"
-        f" (one standard deviation; {verdict})"
+        f" (standard deviations); {verdict}"
     )
 
 

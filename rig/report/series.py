@@ -37,11 +37,14 @@ def effective_count(values: Values) -> float:
     of -(1 + 3 r) / n (Marriott and Pope, Biometrika 41, 1954, 390-402). It counts only where it is positive beyond
     chance (one-sided 5 %, standard error 1/sqrt(n)); under 10 trials it cannot be told and n is returned. For the mean
     of a first-order autoregressive series the formula is exact for large n; for the median it errs to the safe side.
+    Steps are told as steps; they are taken out first, level by level.
     """
     n = values.size
-    if n < MIN_FOR_CORRELATION or np.ptp(values) == 0.0:
+    levels = np.split(values, find_steps(values))
+    rest = np.concatenate([level - np.median(level) for level in levels]) if len(levels) > 1 else values
+    if n < MIN_FOR_CORRELATION or np.ptp(rest) == 0.0:
         return float(n)
-    ranks = _ranks(values)
+    ranks = _ranks(rest)
     ranks -= ranks.mean()
     r = float(ranks[1:] @ ranks[:-1] / (ranks @ ranks))
     if r + 1.0 / n <= 1.645 / math.sqrt(n):
@@ -105,18 +108,15 @@ def _cuts(values: Values, offset: int) -> list[int]:
     n = values.size
     if n < 2 * MIN_SEGMENT:
         return []
-    best, best_rss = 0, math.inf
-    for cut in range(MIN_SEGMENT, n - MIN_SEGMENT + 1):
-        rss = _rss(values[:cut]) + _rss(values[cut:])
-        if rss < best_rss:
-            best, best_rss = cut, rss
+    cuts = np.arange(MIN_SEGMENT, n - MIN_SEGMENT + 1)
+    sums = np.cumsum(values - values.mean())
+    best = int(cuts[np.argmax(sums[cuts - 1] ** 2 * (1.0 / cuts + 1.0 / (n - cuts)))])  # least left unexplained
     left, right = values[:best], values[best:]
     if abs(float(np.median(right) - np.median(left))) < NOTABLE_S:
         return []
     gap = abs(float(right.mean() - left.mean()))
-    error = math.sqrt(best_rss / (n - 2) * (1.0 / left.size + 1.0 / right.size))
-    tried = n - 2 * MIN_SEGMENT + 1
-    if error > 0.0 and student_outside(gap / error, n - 2) * tried >= STEP_P:
+    error = math.sqrt((_rss(left) + _rss(right)) / (n - 2) * (1.0 / left.size + 1.0 / right.size))
+    if error > 0.0 and student_outside(gap / error, n - 2) * cuts.size >= STEP_P:
         return []
     return [*_cuts(left, offset), offset + best, *_cuts(right, offset + best)]
 

@@ -95,7 +95,8 @@ def _precision_lines(run: RunReport) -> list[str]:
     noise = ABSENT if not noises else ms(float(np.median(noises)), 5)
     return [
         f"    precision figure (correlation peak): median {ms(median, 4)} ms",
-        f"    its Cramer-Rao bound per trial {ms(bound, 5)} ms; noise of the headline per trial {noise} ms",
+        f"    its Cramer-Rao bound, per trial {ms(bound, 5)} ms",
+        f"    noise of the headline figure, per trial {noise} ms",
     ]
 
 
