@@ -23,10 +23,8 @@ from rig.domain.records import (
 )
 from rig.errors import BadInput
 from rig.recording import SoundFileSource, open_recording
-from rig.session_events import RunEvents, read_events
-from rig.session_manifest import SCHEMA, Manifest, RunEntry, read_manifest
-
-__all__ = ["EVENTS", "MANIFEST", "MARKS", "SCHEMA", "TRUTH", "Session", "SessionRun", "hash_file", "open_session"]
+from rig.session.events import RunEvents, read_events
+from rig.session.manifest import Manifest, RunEntry, read_manifest
 
 MANIFEST = "manifest.json"
 EVENTS = "events.jsonl"

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 
-from rig.bench_plan import BenchPlan, blank_plan, check_plan, draw_spacing, plan_runs
-from rig.bench_run import record_run
+from rig.bench.plan import BenchPlan, blank_plan, check_plan
+from rig.bench.run import record_run
 from rig.domain.seams import AudioBackend, HostTime, ProgressSink, StimulusLink, SystemUnderTest
 from rig.errors import RigError
-from rig.session import SessionWriter
-
-__all__ = ["BenchPlan", "draw_spacing", "plan_runs", "run_plan"]
+from rig.session.writer import SessionWriter
 
 
 def run_plan(

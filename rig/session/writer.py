@@ -1,14 +1,4 @@
-"""The session: a folder that holds everything a measurement recorded, written while it records.
-
-    manifest.json   what was planned, asked and granted; status; SHA-256 of every other file once finished
-    run-001.wav …   one per run, 24-bit PCM, all channels; blank.wav for the run with the system muted
-    events.jsonl    one line per serial frame, firing, clock exchange, loss of samples
-    marks.jsonl     what the system under test wrote (the name is reserved)
-    truth.json      only when simulated
-
-docs/session-format.md is the contract. A session is written once: analysis reads it and never writes into it. This file
-writes; `session_read` reads, and its names are offered here too.
-"""
+"""Writing a session: every block and every event reaches the operating system as it comes."""
 
 from __future__ import annotations
 
@@ -22,10 +12,9 @@ from rig import strictjson
 from rig.domain.records import ArmedStimulus, BenchKind, StimulusPlan, StreamGrant, StreamSpec
 from rig.domain.seams import Frames, HostTime
 from rig.errors import AcquisitionLost, RigError, UsageError
-from rig.session_read import EVENTS, MANIFEST, MARKS, SCHEMA, TRUTH, Session, SessionRun, hash_file, open_session
+from rig.session.manifest import SCHEMA
+from rig.session.read import EVENTS, MANIFEST, MARKS, TRUTH, hash_file
 from rig.wavwriter import WavWriter
-
-__all__ = ["RunWriter", "Session", "SessionRun", "SessionWriter", "open_session"]
 
 _STATUSES = ("complete", "interrupted", "lost")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rig.bench_plan import BenchPlan, check_fits, playback, stimulus_length_s
+from rig.bench.plan import BenchPlan, check_fits, playback, stimulus_length_s
 from rig.domain.records import StimulusPlan, StreamGrant
 from rig.domain.seams import AudioBackend, AudioBlock, AudioStream, HostTime, ProgressSink, StimulusLink
 from rig.domain.timebase import Duration
 from rig.errors import AudioLost, BenchNotReady, LinkCorrupt, LinkTimeout
-from rig.session import RunWriter, SessionWriter
+from rig.session.writer import RunWriter, SessionWriter
 
 SILENT_FOR_S = 1.0
 """No block for this long: the stream is lost."""
