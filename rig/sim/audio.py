@@ -235,7 +235,7 @@ class SimAudioStream:
         )
 
     def _convert(self, first: int, count: int) -> Frames:
-        """What the converters make of frames [first, first + count): limits, steps of the word length, channel order."""
+        """Frames [first, first + count) as the converters give them: limits, word length, order of channels."""
         spec = self._world.spec
         reference, ear = self._world.scene.render(first, count)
         if spec.same_signal:

@@ -88,26 +88,24 @@ def rc_lowpass(corner_hz: float, n_fft: int, rate_hz: float) -> Spectrum:
 def kernel(fraction: float, order: int = 0) -> Floats:
     """Windowed-sinc interpolation kernel k(m - fraction), m = -KERNEL_HALF .. KERNEL_HALF, or its derivative.
 
-    `order` 0 to 3 is the derivative with respect to m. Kaiser window, flat within 1e-6 up to PASSBAND. Shape
-    (2 * KERNEL_HALF + 1,).
+    `order` 0 to 3 is the derivative with respect to m, by central differences. Kaiser window, flat within 1e-5 up to
+    PASSBAND. Shape (2 * KERNEL_HALF + 1,).
     """
-    u = np.arange(-KERNEL_HALF, KERNEL_HALF + 1) - fraction
-    if order == 0:
-        return _sinc_kernel(u)
-    h = 0.02  # central differences of a smooth function: error h^4-ish with five points, below 1e-6 here
-    if order == 1:
-        return np.asarray(
-            (8 * (_sinc_kernel(u + h) - _sinc_kernel(u - h)) - _sinc_kernel(u + 2 * h) + _sinc_kernel(u - 2 * h))
-            / (12 * h)
-        )
-    if order == 2:
-        return np.asarray((_sinc_kernel(u + h) - 2 * _sinc_kernel(u) + _sinc_kernel(u - h)) / h**2)
-    if order == 3:
-        return np.asarray(
-            (_sinc_kernel(u + 2 * h) - 2 * _sinc_kernel(u + h) + 2 * _sinc_kernel(u - h) - _sinc_kernel(u - 2 * h))
-            / (2 * h**3)
-        )
-    raise ValueError(f"derivatives up to the third are available, not {order}")
+    u = np.arange(-KERNEL_HALF, KERNEL_HALF + 1, dtype=np.float64) - fraction
+    weights = _DIFFERENCES[order]
+    taps = np.zeros(len(u))
+    for offset, weight in weights:
+        taps += weight * _sinc_kernel(u + offset * _STEP)
+    return np.asarray(taps / _STEP**order, dtype=np.float64)
+
+
+_STEP = 0.02  # samples; the kernel is smooth: differences are within 1e-4 of the derivatives
+_DIFFERENCES = {
+    0: ((0, 1.0),),
+    1: ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12)),
+    2: ((-1, 1.0), (0, -2.0), (1, 1.0)),
+    3: ((-2, -0.5), (-1, 1.0), (1, -1.0), (2, 0.5)),
+}
 
 
 def _sinc_kernel(u: Floats) -> Floats:

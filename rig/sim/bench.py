@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,20 @@ from rig.sim.bandlimited import converter, delay, fast_length
 from rig.sim.clock import DriftingClock, VirtualTime
 from rig.sim.line import LineSystem
 from rig.sim.mcu import ScriptedMcu
-from rig.sim.noise import generator
+from rig.sim.noise import FrameNoise, generator
 from rig.sim.paths import Paths, impulse_response
 from rig.sim.scenarios import Scenario, find_scenario
-from rig.sim.scene import Scene
+from rig.sim.scene import SNR_AMPLITUDE, EarSystem, Scene
+from rig.sim.stream import FrameProcessor, StreamSystem
 from rig.sim.system import Passage, SimSystem
 from rig.sim.tones import LEAD_FRAMES, Tone
 from rig.sim.truth import DEFAULT_BAND_HZ, PathResponse, first_arrival_frames
-from rig.sim.world import CAUSE_BOARD, CAUSE_CLOCKS, WorldSpec
+from rig.sim.world import CAUSE_BOARD, CAUSE_CLOCKS, CAUSE_SYSTEM_NOISE, WorldSpec
 
 TRUTH_SCHEMA = "rig.truth/1"
+
+TICK_RATE_HZ = 2_000_000.0
+"""The board's timer: 16 MHz / 8."""
 
 
 class SimBench:
@@ -214,10 +219,30 @@ def _clocks(spec: WorldSpec, seed: int) -> tuple[DriftingClock, DriftingClock, f
     return audio, board, system_ppm if spec.system_ppm is None else spec.system_ppm
 
 
-TICK_RATE_HZ = 2_000_000.0
-
-
 def _ear_system(
     scene: Scene, system: SimSystem, audio: DriftingClock, paths: Paths, system_ppm: float, seed: int
-) -> LineSystem:
-    return LineSystem(scene, system, audio, paths)
+) -> EarSystem:
+    spec = system.spec
+    if spec.system in ("line", "none"):
+        return LineSystem(scene, system, audio, paths)
+    # The extra modules are read where they are needed: the coder's library may be absent.
+    make: Callable[[], FrameProcessor]
+    if spec.system == "opus":
+        from rig.sim.opus import OpusProcessor
+
+        make = partial(OpusProcessor, spec.opus_bit_rate)
+    elif spec.system == "denoiser":
+        from rig.sim.denoiser import DenoiserProcessor
+
+        make = DenoiserProcessor
+    else:
+        from rig.sim.narrowband import NarrowbandProcessor
+
+        make = NarrowbandProcessor
+    make()  # what is missing is found out now, not in the middle of a measurement
+    phase = float(generator(seed, CAUSE_CLOCKS, 1).uniform())
+    clock = DriftingClock(spec.rate_hz, system_ppm, start=phase)
+    chirp_rms = SNR_AMPLITUDE / math.sqrt(2.0)
+    sigma = 0.0 if spec.system_noise_db is None else chirp_rms * 10.0 ** (spec.system_noise_db / 20.0)
+    noise = FrameNoise(seed, CAUSE_SYSTEM_NOISE, sigma, "room")
+    return StreamSystem(scene, system, audio, paths, clock, make, noise)

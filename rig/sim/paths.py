@@ -76,12 +76,12 @@ class Paths:
     @property
     def ear_gain(self) -> float:
         """Gain of the first arrival, from the electrical signal to the ear channel, in a filter's passband."""
-        return self.spec.reference_level * 10.0 ** (self.spec.ear_db / 20.0)
+        return float(self.spec.reference_level * 10.0 ** (self.spec.ear_db / 20.0))
 
     @property
     def crosstalk_gain(self) -> float:
         db = self.spec.crosstalk_db
-        return 0.0 if db is None else self.ear_gain * 10.0 ** (db / 20.0)
+        return 0.0 if db is None else float(self.ear_gain * 10.0 ** (db / 20.0))
 
     def _cached(self, name: str, n_fft: int) -> Spectrum:
         if (name, n_fft) not in self._cache:
@@ -142,15 +142,19 @@ def transducer(
     band_hz: tuple[float, float], high_pass_order: int, low_pass_order: int, n_fft: int, rate_hz: float
 ) -> Spectrum:
     """A loudspeaker as minimum-phase analogue Butterworth high pass and low pass; gain 1 inside the band."""
-    high = signal.butter(high_pass_order, 2 * np.pi * band_hz[0], "high", analog=True, output="zpk")
-    low = signal.butter(low_pass_order, 2 * np.pi * band_hz[1], "low", analog=True, output="zpk")
-    return analogue(*high, n_fft, rate_hz) * analogue(*low, n_fft, rate_hz)
+    high_pass = _butterworth(high_pass_order, [band_hz[0]], "high", n_fft, rate_hz)
+    return high_pass * _butterworth(low_pass_order, [band_hz[1]], "low", n_fft, rate_hz)
 
 
 def telephone(band_hz: tuple[float, float], n_fft: int, rate_hz: float) -> Spectrum:
     """A telephone's band pass: fourth-order analogue Butterworth, minimum phase."""
-    edges = 2 * np.pi * np.array(band_hz)
-    return analogue(*signal.butter(4, edges, "band", analog=True, output="zpk"), n_fft, rate_hz)
+    return _butterworth(4, list(band_hz), "band", n_fft, rate_hz)
+
+
+def _butterworth(order: int, edges_hz: list[float], kind: str, n_fft: int, rate_hz: float) -> Spectrum:
+    edges = 2 * np.pi * np.array(edges_hz if len(edges_hz) > 1 else edges_hz[0])
+    zeros, poles, gain = signal.butter(order, edges, kind, analog=True, output="zpk")
+    return analogue(zeros, poles, float(gain), n_fft, rate_hz)
 
 
 def _room_spectrum(room: Reflections, rate_hz: float, n_fft: int) -> Spectrum:

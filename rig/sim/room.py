@@ -50,7 +50,7 @@ def reflections(rng: np.random.Generator, distance_m: float, rt60_s: float, leng
     absorption = 1.0 - math.exp(-0.161 * volume / (surface * rt60_s))
     beta = math.sqrt(max(1.0 - absorption, 0.0))
     reach_m = (length_s * SPEED_OF_SOUND_M_S) + distance_m
-    counts = [int(math.ceil(reach_m / (2.0 * s))) for s in ROOM_M]
+    counts = [math.ceil(reach_m / (2.0 * s)) for s in ROOM_M]
     grids = np.meshgrid(*[np.arange(-n, n + 1) for n in counts], *[np.arange(2)] * 3, indexing="ij")
     n_index = np.stack([g.ravel() for g in grids[:3]], axis=1)
     mirror = np.stack([g.ravel() for g in grids[3:]], axis=1)

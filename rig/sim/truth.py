@@ -22,7 +22,7 @@ SIGNIFICANT_DB = 10.0
 class PathResponse:
     """Impulse response of the way from reference to ear. Sample k is at lag (`first_lag_frames` + k) / `rate_hz`.
 
-    `samples` has shape (n,), float64; `nominal` is True where the system is not linear and this is only its linear part.
+    `samples` has shape (n,), float64. `nominal` is True where the system is not linear: this is its linear part then.
     """
 
     samples: Floats
@@ -62,7 +62,7 @@ def first_arrival_frames(
     """
     n_fft = int(fft.next_fast_len(len(response) + round(rate_hz * 0.05)))  # room for the band's own ringing
     spectrum = fft.rfft(response, n_fft)
-    f_hz = np.arange(len(spectrum)) * (rate_hz / n_fft)
+    f_hz = np.arange(len(spectrum), dtype=np.float64) * (rate_hz / n_fft)
     fine = 32
     one_sided = np.zeros(n_fft * fine, dtype=np.complex128)
     one_sided[: len(spectrum)] = spectrum * band_taper(f_hz, band_hz, taper)

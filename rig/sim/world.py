@@ -41,6 +41,9 @@ class WorldSpec:
     eaten_share: float = 0.0  # share of the stimuli that a suppressor removes (and half as many that it cuts short)
     eaten_db: float = -55.0
 
+    system_noise_db: float | None = -45.0  # at the microphone of a system with a stream, against a chirp's RMS there
+    opus_bit_rate: int = 24_000
+
     # Stages of a line, means in true seconds; the wait in the jitter buffer makes up the rest.
     frame_s: float = 0.020
     capture_buffer_s: float = 0.012
@@ -121,6 +124,11 @@ def _check(spec: WorldSpec) -> None:
             "48000 Hz, the rate of the stream that it processes",
         ),
     ]
+    if spec.system not in ("line", "none"):
+        law = spec.step_s or spec.jitter_s or spec.eaten_share
+        checks.append(
+            (not law, f"a {spec.system} system with a step, jitter or suppression", "system 'line' for these")
+        )
     for right, what, expected in checks:
         if not right:
             raise UsageError(f"the simulated world cannot have {what}", expected, "change that setting")
