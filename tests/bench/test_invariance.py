@@ -22,12 +22,12 @@ Frames = np.ndarray
 
 def inverted(frames: Frames, _: Recording) -> Frames:
     """Ear channel upside down."""
-    return frames * [1.0, -1.0]
+    return frames * np.array([1.0, -1.0])
 
 
 def offset(frames: Frames, _: Recording) -> Frames:
     """A tenth of full scale of DC on both channels."""
-    return frames + [0.1, -0.1]
+    return frames + np.array([0.1, -0.1])
 
 
 def humming(frames: Frames, recording: Recording) -> Frames:
@@ -48,7 +48,7 @@ def quieter(frames: Frames, _: Recording) -> Frames:
 
 def ear_quieter(frames: Frames, _: Recording) -> Frames:
     """Ear channel at a tenth."""
-    return frames * [1.0, 0.1]
+    return frames * np.array([1.0, 0.1])
 
 
 def later(frames: Frames, _: Recording) -> Frames:

@@ -87,7 +87,7 @@ def _refine(k: int, spectrum: np.ndarray, cycles: Samples) -> tuple[float, float
 
 
 def is_stable(path: Path, band_hz: tuple[float, float]) -> bool:
-    """True where a threshold of 8 or 12 dB would name the same first arrival: the definition is not on a knife's edge."""
+    """True where thresholds of 8 and 12 dB name the same first arrival: the definition is not on a knife's edge."""
     first = [arrivals(path, band_hz, back_db=back_db).first for back_db in (8.0, 10.0, 12.0)]
     return max(first) - min(first) < 6.0
 

@@ -18,6 +18,7 @@ class Scene:
 
     `snr_db` None: nothing of the stimulus reaches the ear. `latency_s` is the delay of the path's time zero,
     `spread_samples` its uniform spread from trial to trial (half-width), `steps_s` what is added to single trials.
+    `overlap`: responses may come after the next stimulus (else the spacing is kept above the latency).
     `codec`: None, "opus:BITRATE" or "mu-law". `ppm`: interface clock error; `skew_s`: ear channel late by that much.
     """
 
@@ -39,6 +40,7 @@ class Scene:
     ppm: float = 0.0
     skew_s: float = 0.0
     clip_s: float = 1.0
+    overlap: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Recording:
     """`frames` (n, 2) float64, reference first. `onsets` in frames; `truth_s` per stimulus, true seconds, NaN if none.
 
     `arrival_s` is the same for the direct sound (the path's time zero). `sigma_ear`, `sigma_reference`: noise
-    deviations per sample; `heard` is the stimulus as it is on the ear channel without noise, through the path.
+    deviations per sample. `ear_scale` times the unit wave is what enters the path. `centre_s` is the median of the law
+    that the truths of the trials were drawn from.
     """
 
     scene: Scene
@@ -58,6 +61,7 @@ class Recording:
     sigma_ear: float
     sigma_reference: float
     ear_scale: float
+    centre_s: float = float("nan")
 
     def source(self, full_scale: float | None = 1.0 - 2.0**-23) -> ArraySource:
         """The recording as rounded by a 24-bit converter (or left as floats when `full_scale` is None)."""
@@ -73,7 +77,7 @@ def build(scene: Scene, rng: np.random.Generator) -> Recording:
     """Draws a recording of the scene."""
     stimulus = stimuli.make(scene.kind, rng, scene.clip_s)
     longest_s = scene.latency_s + stimulus.n_active / RATE_HZ + (max(scene.steps_s) if scene.steps_s else 0.0)
-    low_s = max(scene.spacing_s[0], longest_s + 0.35)
+    low_s = scene.spacing_s[0] if scene.overlap else max(scene.spacing_s[0], longest_s + 0.35)
     gaps_s = rng.uniform(low_s, low_s + scene.spacing_s[1] - scene.spacing_s[0], scene.n - 1)
     onsets = (scene.lead_s + np.concatenate([[0.0], np.cumsum(gaps_s)])) * RATE_HZ
     n_frames = int(onsets[-1] + (longest_s + scene.tail_s) * RATE_HZ)
@@ -104,6 +108,7 @@ def build(scene: Scene, rng: np.random.Generator) -> Recording:
         sigma_ear=shrink * sigma_ear,
         sigma_reference=sigma_reference,
         ear_scale=shrink * scale,
+        centre_s=scene.latency_s + coder_s + first / RATE_HZ,
     )
 
 

@@ -24,7 +24,7 @@ KINDS = ("chirp", "chirp-nb", "mls", "speech", "click")
 
 @dataclass(frozen=True)
 class Stimulus:
-    """`wave[GUARD]` is the nominal first sample; `n_active` samples sound. Peak about 1. `band_hz` is the truth's band."""
+    """`wave[GUARD]` is the nominal first sample; `n_active` samples sound. The truth is read in `band_hz`."""
 
     kind: str
     wave: Samples
