@@ -13,7 +13,6 @@ from worlds.recording import Recording, Scene, build
 from worlds.source import ArraySource
 
 from rig.domain.records import AnalysisHints, Reason, RunAnalysis, StimulusFired
-from rig.errors import RigError
 
 TENTH_MS = 0.1e-3
 SAMPLE_S = 1.0 / RATE_HZ
@@ -130,7 +129,7 @@ def test_nothing_arrives_before_it_was_played(seed: int) -> None:
 
 
 def test_one_of_twenty_lies_elsewhere(seed: int) -> None:
-    """One odd blip spoilt the result unseen: 19 at 180 ms, one at 95 ms. Each keeps its own figure; nothing is mixed."""
+    """One odd blip spoilt the result unseen: 19 at 180 ms, one at 95 ms. Each keeps its own; nothing is mixed."""
     steps = [0.0] * 20
     steps[7] = -0.085
     r = recorded(seed, kind="chirp", n=20, latency_s=0.18, spread_samples=4.8, steps_s=tuple(steps))
@@ -175,12 +174,7 @@ def test_a_recording_shorter_than_a_stimulus(n_frames: int, seed: int) -> None:
     from rig.analyse.run import analyse_run
 
     frames = 0.01 * np.random.default_rng(seed).standard_normal((n_frames, 2))
-    try:
-        run = analyse_run(ArraySource(frames), ROLES, AnalysisHints())
-    except RigError as error:
-        assert error.exit_code != 1
-        assert error.remedy
-        return
+    run = analyse_run(ArraySource(frames), ROLES, AnalysisHints())
     assert figures_of(run) == []
     assert run.refusal is not None
 
@@ -226,7 +220,7 @@ def test_any_rate_gives_the_same_seconds(kind: str, rate_hz: int, seed: int) -> 
 
 
 def test_latency_creeps_inside_a_run(seed: int) -> None:
-    """A loop's delay crept up and never came back: 0.4 ms from trial to trial is a slope, and the mean means nothing."""
+    """A loop's delay crept up and never came back: 0.4 ms from trial to trial is a slope; a mean means nothing."""
     r = recorded(seed, n=24, steps_s=tuple(0.4e-3 * k for k in range(24)))
     run = analyse(r)
     slope = np.polyfit(r.onsets / RATE_HZ, r.truth_s, 1)[0] * 1e6
