@@ -62,7 +62,7 @@ def with_fresh_table(page: str) -> str:
 
 
 def generate_messages_h() -> str:
-    """The C header of the protocol: ids, codes, and a struct, reader and writer for each message. C99, no allocation."""
+    """The C header of the protocol: ids, codes, and a struct, reader and writer per message. C99, no allocation."""
     out = [
         "/* Generated from rig/acquire/wire.py. Do not edit. */",
         "#ifndef RIG_MESSAGES_H\n#define RIG_MESSAGES_H\n",
