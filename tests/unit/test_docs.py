@@ -128,6 +128,28 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert not lost, f"no link leads to {lost}"
 
 
+def missing_names(text: str) -> list[str]:
+    """Names that a table row gives for a Python file (`rig/x.py`: `name`) and that the file does not define."""
+    missing = []
+    for row in text.splitlines():
+        files = [span for span in spans(row) if span.endswith(".py")]
+        if row.startswith("|") and len(files) == 1 and (ROOT / files[0]).is_file():
+            source = (ROOT / files[0]).read_text(encoding="utf-8")
+            names = [span for span in spans(row.split(f"`{files[0]}`", 1)[1]) if span.isidentifier()]
+            missing += [f"{files[0]}: {n}" for n in names if not re.search(rf"^ *(def|class) {n}\b", source, re.M)]
+    return missing
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_functions_named_in_tables_exist(name: str) -> None:
+    assert not missing_names(PAGES[name].read_text(encoding="utf-8"))
+
+
+def test_a_missing_function_is_seen() -> None:
+    row = "| `before` | `rig/errors.py`: `RigError`, `NoSuchError` |"
+    assert missing_names(row) == ["rig/errors.py: NoSuchError"]
+
+
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +182,13 @@ def rig_error(words: list[str]) -> str | None:
 def test_commands_of_rig_parse(name: str) -> None:
     for words in commands(PAGES[name].read_text(encoding="utf-8"), "rig"):
         assert rig_error(words) is None, f"{name}: {' '.join(words)}: {rig_error(words)}"
+
+
+def test_commands_in_messages_parse() -> None:
+    # A remedy that names a command which does not exist sends the reader into a second error.
+    for path in sorted((ROOT / "rig").rglob("*.py")):
+        for words in commands(path.read_text(encoding="utf-8"), "rig"):
+            assert rig_error(words) is None, f"{path.relative_to(ROOT)}: {' '.join(words)}: {rig_error(words)}"
 
 
 @pytest.mark.parametrize("line", ["rig measures", "rig measure --no-such-option", "rig analyze a.wav b.wav c.wav"])
@@ -213,6 +242,17 @@ def test_errors_page_has_every_error_with_its_exit_code() -> None:
         assert any(re.search(rf"\b{kind.exit_code}\b", row) for row in own), f"{kind.__name__}: {own}"
     for code in (errors.EXIT_OVER_LIMIT, errors.EXIT_INTERRUPTED):
         assert any(re.search(rf"\b{code}\b", row) for row in rows), f"docs/errors.md has no row for exit code {code}"
+
+
+def test_uncertainty_page_has_every_term_of_the_budget() -> None:
+    from rig.analyse.uncertainty import CHANNEL_SKEW_S, SAMPLE_CLOCK_PPM, budget
+
+    page = PAGES["docs/uncertainty.md"].read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    for line in budget(latency_s=0.15, u_noise_s=1e-6):
+        assert any(row.startswith(f"| {line.term} | {line.kind} |") for row in rows), f"no row for {line.term}"
+    assert f"{SAMPLE_CLOCK_PPM:g} ppm of the latency" in page
+    assert f"{CHANNEL_SKEW_S * 1e6:g} µs: both channels" in page
 
 
 def readable(folder: Path) -> Iterator[tuple[str, str]]:
