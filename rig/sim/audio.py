@@ -115,7 +115,7 @@ class SimAudioStream:
         self._pending: deque[_Pending] = deque()
         self._overflowed = False
         self._closed = False
-        self._drops_seen = 0
+        self._drops_seen = sum(frame < self.first_world_frame for frame, _ in backend.scene.drops)
         self._wake: tuple[int, npt.NDArray[np.float64]] | None = None
         self._spare = [FrameNoise(backend.seed, CAUSE_SPARE_NOISE + 100 * k, 1e-4) for k in range(2, spec.channels)]
 
@@ -189,13 +189,12 @@ class SimAudioStream:
             self._last_due_s = due_s
             flagged = False
             if skipped is not None:
-                frame, count = self._world.scene.drops[skipped]
+                _, count = self._world.scene.drops[skipped]
                 self._drops_seen += 1
                 flagged = self._world.spec.drop_flagged
                 at_world = pieces[-1][0] - count
                 at_stream = self._made + (pieces[0][1] if len(pieces) > 1 else 0)
-                if frame >= self.first_world_frame:
-                    self._world.lost.append(LostFrames(self._number, at_stream, at_world, count, flagged, "fault"))
+                self._world.lost.append(LostFrames(self._number, at_stream, at_world, count, flagged, "fault"))
             last_first, last_count = pieces[-1]
             self._next_world = last_first + last_count
             if len(self._pending) >= capacity:

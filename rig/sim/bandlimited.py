@@ -88,8 +88,8 @@ def rc_lowpass(corner_hz: float, n_fft: int, rate_hz: float) -> Spectrum:
 def kernel(fraction: float, order: int = 0) -> Floats:
     """Windowed-sinc interpolation kernel k(m - fraction), m = -KERNEL_HALF .. KERNEL_HALF, or its derivative.
 
-    `order` 0 to 3 is the derivative with respect to m, by central differences. Kaiser window, flat within 1e-5 up to
-    PASSBAND. Shape (2 * KERNEL_HALF + 1,).
+    `order` 0 to 3 is the derivative with respect to m, by central differences. Blackman-Harris window (Harris
+    1978), flat within 1e-4 up to PASSBAND. Shape (2 * KERNEL_HALF + 1,).
     """
     u = np.arange(-KERNEL_HALF, KERNEL_HALF + 1, dtype=np.float64) - fraction
     weights = _DIFFERENCES[order]
@@ -110,8 +110,8 @@ _DIFFERENCES = {
 
 def _sinc_kernel(u: Floats) -> Floats:
     cutoff = 0.5 * (PASSBAND + 0.5)  # cycles per sample, in the middle of the converters' fade
-    inside = np.clip(1.0 - (u / (KERNEL_HALF + 1)) ** 2, 0.0, None)
-    window = np.where(np.abs(u) <= KERNEL_HALF + 1, np.i0(12.0 * np.sqrt(inside)) / np.i0(12.0), 0.0)
+    x = np.pi * np.clip(u / (KERNEL_HALF + 1), -1.0, 1.0)
+    window = 0.35875 + 0.48829 * np.cos(x) + 0.14128 * np.cos(2 * x) + 0.01168 * np.cos(3 * x)
     return np.asarray(2 * cutoff * np.sinc(2 * cutoff * u) * window, dtype=np.float64)
 
 

@@ -169,25 +169,20 @@ class SimBench:
         }
 
     def _fired(self, tone: Tone) -> dict[str, Any]:
+        frame = self._audio_clock.reading(tone.start_s)
+        recording = [k for k, stream in enumerate(self._backend.opened) if stream.first_world_frame <= frame]
+        origin = None
+        if recording:  # frame 0 of the recording, and what was lost since, in frames of the world
+            gone = [lost for lost in self._backend.lost if lost.stream == recording[-1] and lost.world_frame <= frame]
+            origin = self._backend.opened[recording[-1]].first_world_frame + sum(lost.count for lost in gone)
         return {
             "start_s": tone.start_s,
             "length_s": tone.length_s,
-            "reference_frame": self._audio_clock.reading(tone.start_s) - self._stream_origin(tone.start_s),
+            "stream": recording[-1] if recording else None,
+            "reference_frame": None if origin is None else frame - origin,
             "source": tone.source,
             "cut_s": tone.cut_s,
         }
-
-    def _stream_origin(self, true_s: float) -> int:
-        """World frame of frame 0 of the stream that was recording at `true_s`, lost frames counted."""
-        frame, origin = self._audio_clock.reading(true_s), 0
-        for stream in self._backend.opened:
-            if stream.first_world_frame <= frame:
-                origin = stream.first_world_frame
-        number = [s.first_world_frame for s in self._backend.opened]
-        lost = sum(
-            gone.count for gone in self._backend.lost if number[gone.stream] == origin and gone.world_frame <= frame
-        )
-        return origin + lost
 
 
 def build_bench(scenario: str, seed: int, **overrides: Any) -> SimBench:

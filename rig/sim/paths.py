@@ -15,8 +15,8 @@ from scipy import fft, signal
 
 from rig.sim.bandlimited import Floats, Spectrum, analogue, converter, delay, rc_lowpass
 from rig.sim.noise import generator
-from rig.sim.room import NO_REFLECTIONS, SPEED_OF_SOUND_M_S, Reflections, reflections
-from rig.sim.world import CAUSE_ROOM_IN, CAUSE_ROOM_LEAK, CAUSE_ROOM_OUT, WorldSpec
+from rig.sim.room import NO_REFLECTIONS, Reflections, reflections
+from rig.sim.world import CAUSE_ROOM_IN, CAUSE_ROOM_LEAK, CAUSE_ROOM_OUT, SPEED_OF_SOUND_M_S, WorldSpec
 
 RC_CORNER_HZ = 15_900.0
 """The board's output filter: 1 kOhm and 10 nF. It lies before the split into channel 1 and the mouth, so it is in both

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rig.sim.bandlimited import Floats, place_impulses
-
-SPEED_OF_SOUND_M_S = 343.0
+from rig.sim.world import SPEED_OF_SOUND_M_S
 
 ROOM_M = (4.8, 3.6, 2.6)
 

@@ -53,7 +53,7 @@ SCENARIOS: dict[str, Scenario] = {
         _call(
             "jitter-buffer-step",
             "a jitter buffer grows by 20 ms in the middle of each run",
-            step_at_s=20.0,
+            step_at_s=15.0,
             step_s=0.020,
             slope_ppm=0.0,
         ),
@@ -99,7 +99,7 @@ SCENARIOS: dict[str, Scenario] = {
             latency_s=0.190,
             telephone_band_hz=(300.0, 3400.0),
         ),
-        _call("clipped", "the ear channel is driven into its limits", ear_db=12.0),
+        _call("clipped", "the ear channel is driven into its limits", ear_db=18.0),
         _call("swapped", "reference and ear are on each other's channel", swapped=True),
         _call("same-signal", "both channels carry the same mono mix", same_signal=True),
         _call(

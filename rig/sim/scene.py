@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import Protocol
 
@@ -21,7 +22,7 @@ SNR_AMPLITUDE = 0.5
 
 
 class EarSystem(Protocol):
-    """What carries tones from the mouth to the ear. `grid` is (frames per true second, frame of a true time)."""
+    """What carries tones from the mouth to the ear."""
 
     def told(self, tone: Tone) -> None: ...
     def add_to(self, out: Floats, first: int) -> None:
@@ -98,7 +99,7 @@ class Scene:
         quiet_from_s = tone.start_s + (tone.length_s if tone.length_s < 0.8 * self.spec.latency_s else 0.0)
         middle_s = 0.5 * (quiet_from_s + tone.start_s + self.spec.latency_s)
         drop = (math.ceil(self._audio.reading(middle_s)), self.spec.drop_frames)
-        self.drops.append(drop)
+        bisect.insort(self.drops, drop)
         return drop
 
     def grid(self, true_s: float) -> tuple[float, float]:

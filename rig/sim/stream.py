@@ -102,13 +102,13 @@ class _Stream:
         self._n_fft = fast_length(self._group * FRAME_SAMPLES + 2 * KERNEL_HALF + n_out)
         self._out_spectrum = fft.rfft(response, self._n_fft)
         self._sounding: list[Rendered] = []
+        self._next_ear = self._ear_frame(self._next)
 
     def add_to(self, out: Floats, first: int) -> None:
         last = None if self._start.off_s is None else math.ceil(self._world.audio.reading(self._start.off_s))
         until = first + len(out)
-        while self._ear_frame(self._next) - LEAD_FRAMES - KERNEL_HALF < until:
-            if last is not None and self._ear_frame(self._next) - LEAD_FRAMES - KERNEL_HALF >= last:
-                break  # muted: what would be processed now is never heard
+        # Once muted, what would be processed is never heard.
+        while self._next_ear - LEAD_FRAMES - KERNEL_HALF < (until if last is None else min(until, last)):
             self._process_group()
         for rendered in self._sounding:
             rendered.last = last
@@ -139,7 +139,8 @@ class _Stream:
         played = np.concatenate([self._processor.process(frame) for frame in frames])
         self._next = first + n
         # Sample k of the group is heard at `at + k + stretch[k]`: the clocks differ by parts per million.
-        begin, end = self._ear_frame(first), self._ear_frame(first + n)
+        begin, end = self._next_ear, self._ear_frame(first + n)
+        self._next_ear = end
         ratio = (end - begin) / n
         centre = 0.5 * (n - 1)
         stretch = (ratio - 1.0) * (np.arange(n) - centre)

@@ -7,6 +7,8 @@ from typing import Any
 
 from rig.errors import UsageError
 
+SPEED_OF_SOUND_M_S = 343.0
+
 SYSTEM_KINDS = ("line", "narrowband", "denoiser", "opus", "none")
 
 # One number per cause of randomness; see `noise.generator`.
@@ -124,6 +126,8 @@ def _check(spec: WorldSpec) -> None:
             "48000 Hz, the rate of the stream that it processes",
         ),
     ]
+    air_s = (spec.mouth_distance_m + spec.ear_distance_m) / SPEED_OF_SOUND_M_S
+    checks.append((spec.latency_s >= air_s, f"a latency of {spec.latency_s:g} s", f"at least {air_s:.6f} s of air"))
     if spec.system not in ("line", "none"):
         law = spec.step_s or spec.jitter_s or spec.eaten_share
         checks.append(
