@@ -1,0 +1,1 @@
+"""Speed, memory and start-up of `rig`, measured and printed; nothing is asserted."""
