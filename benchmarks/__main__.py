@@ -43,9 +43,8 @@ def lengths(folder: Path, durations_s: tuple[float, float]) -> None:
         report("plain correlate", plain, duration_s, plain.out.strip().replace(" ", " stimuli, right lag ", 1))
         ratio = rig.cpu_s / plain.cpu_s if plain.cpu_s else float("nan")
         print(f"  CPU of rig over plain, both with their imports: {ratio:.2f}")
-    print(
-        f"  CPU per hour of recording, {durations_s[1]:.0f} s over {durations_s[0]:.0f} s: {per_hour[1] / per_hour[0]:.2f}"
-    )
+    growth = per_hour[1] / per_hour[0]
+    print(f"  CPU per hour of recording, {durations_s[1]:.0f} s over {durations_s[0]:.0f} s: {growth:.2f}")
 
 
 def found(cost: Cost, stimuli: int) -> str:
@@ -84,9 +83,8 @@ def start_up(folder: Path) -> None:
     for label, arguments in (("rig --help", ["--help"]), ("rig analyze, 5 s file", ["analyze", str(path), "--json"])):
         modules, cost = loaded(arguments)
         heavy = sorted({m.split(".")[0] for m in modules} & {"numpy", "scipy", "soundfile", "rich", "av", "serial"})
-        print(
-            f"  {label:26}  {1e3 * cost.wall_s:6.0f} ms  {len(modules)} modules, of the heavy ones: {heavy or 'none'}"
-        )
+        which = ", ".join(heavy) or "none"
+        print(f"  {label:26}  {1e3 * cost.wall_s:6.0f} ms  {len(modules)} modules, heavy ones among them: {which}")
 
 
 def loaded(arguments: list[str]) -> tuple[set[str], Cost]:

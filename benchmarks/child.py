@@ -6,13 +6,13 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-ONE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-}
+LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+ONE_THREAD = dict.fromkeys(LIBRARIES, "1")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,6 @@ def run(command: Sequence[str]) -> Cost:
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     # Both pipes are drained by reading one in a thread: a child that fills the other must not block.
-    import threading
-
     parts: dict[str, bytes] = {}
 
     def drain() -> None:
@@ -59,7 +57,7 @@ def run(command: Sequence[str]) -> Cost:
 
 
 def alternating(commands: dict[str, Sequence[str]], rounds: int) -> dict[str, float]:
-    """Median wall seconds of each command, run in turn so that a slow moment meets all of them; one unmeasured round."""
+    """Median wall seconds of each command, in turn so that a slow moment meets all of them; one round unmeasured."""
     walls: dict[str, list[float]] = {name: [] for name in commands}
     for k in range(rounds + 1):
         for name, command in commands.items():

@@ -1,8 +1,8 @@
 """The plain way to do the same work: scipy.signal.correlate around each stimulus, whose places it is told.
 
 Run as a program: `python -m benchmarks.yardstick FILE DURATION_S SEED`. It reads the window of each stimulus, takes the
-reference clip out, correlates it with 1.5 s of the ear channel and keeps the largest magnitude: no search for stimuli, no
-validity, no interpolation.
+reference clip out, correlates it with 1.5 s of the ear channel and keeps the largest magnitude: no search for stimuli,
+no validity, no interpolation.
 """
 
 from __future__ import annotations
