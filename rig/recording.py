@@ -6,6 +6,7 @@ and for FLAC the last seconds, because windows overlap and a FLAC must be decode
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from pathlib import Path
@@ -128,11 +129,13 @@ class _WavReader:
 
     def __init__(self, path: Path, name: str) -> None:
         self._name = name
-        self._handle = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the source that owns it
+        # The descriptor is ours and closed in `close` alone, whatever order a collected cycle is taken apart in.
+        self._descriptor: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
-            self.layout = wavfile.read_layout(self._handle, os.fstat(self._handle.fileno()).st_size, name)
+            self._handle = io.FileIO(self._descriptor, closefd=False)
+            self.layout = wavfile.read_layout(self._handle, os.fstat(self._descriptor).st_size, name)
         except BaseException:
-            self._handle.close()
+            self.close()
             raise
         self._at = -1  # frame under the file position; unknown yet
         self._scratch = bytearray()
@@ -166,6 +169,8 @@ class _WavReader:
         return self.layout.length_note
 
     def read(self, first: int, count: int) -> Frames:
+        if self._descriptor is None:
+            raise ValueError("the recording was closed")
         need = count * self.layout.frame_bytes
         if len(self._scratch) < need:
             self._scratch = bytearray(need)
@@ -190,7 +195,9 @@ class _WavReader:
         return wavfile.decode(view, count, self.layout)
 
     def close(self) -> None:
-        self._handle.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def open_recording(

@@ -181,7 +181,9 @@ class _Recorder:
                 given = self._stream.play(wave.wave, due)
                 lost = self._next_frame - self._run.n_frames
                 frame = given + wave.stimulus_at - lost
-                self._run.event("scheduled", index=index, asked_frame=due + wave.stimulus_at - lost, frame=frame)
+                self._run.event(
+                    "scheduled", index=index, frame=frame, asked=due + wave.stimulus_at, given=given + wave.stimulus_at
+                )
                 last_end = given + len(wave.wave)
                 self._await(index, frame, len(wave.wave) - wave.stimulus_at)
                 if index < len(self._stimuli.spacing_s):

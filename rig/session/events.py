@@ -14,6 +14,15 @@ _MAX_LINES = 50_000_000  # a day of serial frames; more is no session of ours
 _MAX_FACTS = 5_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A stimulus that the interface played: `frame` of the recording, `stream_frame` of the stream (losses counted)."""
+
+    index: int
+    frame: int
+    stream_frame: int
+
+
 @dataclass(slots=True)
 class RunEvents:
     """What the events say of one run, in the order written."""
@@ -21,7 +30,7 @@ class RunEvents:
     fired: list[StimulusFired] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     pings: list[ClockExchange] = field(default_factory=list)
-    scheduled_frames: list[int] = field(default_factory=list)  # of the recording; stimuli the interface played
+    scheduled: list[Scheduled] = field(default_factory=list)
     overflows: int = 0
     overflow_known: bool = False  # the backend can tell when it loses input
 
@@ -110,7 +119,7 @@ def _ping(run: RunEvents, line: dict[str, Any]) -> None:
 
 
 def _scheduled(run: RunEvents, line: dict[str, Any]) -> None:
-    run.scheduled_frames.append(_whole(line["frame"]))
+    run.scheduled.append(Scheduled(_whole(line["index"]), _whole(line["frame"]), _whole(line["given"])))
 
 
 def _overflow(run: RunEvents, line: dict[str, Any]) -> None:

@@ -110,7 +110,7 @@ class SessionRun:
 
     def _spacing_s(self) -> tuple[float, ...]:
         """As commanded: what the board armed, or the frames the interface was given, else the plan."""
-        frames = self.events.scheduled_frames
+        frames = [item.stream_frame for item in self.events.scheduled]
         if len(frames) == self.plan.count:
             return tuple((b - a) / self.grant.rate_hz for a, b in pairwise(frames))
         if self.armed is not None and self.events.fired:
