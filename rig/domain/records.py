@@ -154,6 +154,7 @@ class BlankFloor:
     leak_lag_s: float | None  # None: a blank run was made and found no leak
     leak_db: float | None
     n_trials: int
+    tail_db: float | None = None  # strongest thing heard later than the leak: its reflections, in dB of the reference
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""What the trials of a run say about each other: consensus for tone bursts, rescue for weak but agreeing trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rig.analyse.examine import Evidence
+from rig.analyse.stimulus import Shape
+from rig.analyse.uncertainty import trial_uncertainty_s
+from rig.domain.records import Reason, Trial
+
+RESCUE_Z = 6.5
+RESCUE_S = 0.0003
+RESCUE_SUPPORT = 3
+
+
+def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, rate_hz: float) -> list[Trial]:
+    """Tone bursts: a trial stands only with at least 2 others, and half of the run, within 0.4 periods of it.
+
+    A burst cannot be validated alone: its time reversal is itself, and one period aside its correlation is nearly as
+    high (a cycle slip). K random lags in a window T agree within +-w with a chance under C(K, m) m (2w/T)^(m-1).
+    """
+    lags = np.array([t.latency_s for t in trials if t.valid and t.latency_s is not None])
+    centre_hz = 0.5 * (shape.band.low_hz + shape.band.high_hz)
+    width = 0.4 / centre_hz
+    middle = None
+    if len(lags):
+        ordered = np.sort(lags)
+        ends = np.searchsorted(ordered, ordered + 2.0 * width, side="right")
+        counts = ends - np.arange(len(ordered))
+        k = int(np.argmax(counts))
+        if counts[k] >= max(3, 0.5 * len(trials)):
+            middle = float(np.median(ordered[k : ends[k]]))
+    judged: list[Trial] = []
+    for trial in trials:
+        if not trial.valid or trial.latency_s is None:
+            judged.append(trial)
+        elif middle is None:
+            judged.append(_refuse(trial, "too few other trials agree with this tone burst"))
+        elif abs(trial.latency_s - middle) > 1.5 * width:
+            away = 1e3 * (trial.latency_s - middle)
+            judged.append(_refuse(trial, f"{away:+.1f} ms from where most of the run's tone bursts agree"))
+        else:
+            judged.append(trial)
+    return judged
+
+
+def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> list[Trial]:
+    """Accepts weak trials that land where at least three certain ones agree to 0.3 ms.
+
+    The run then supplies the evidence that the trial alone lacks: a false peak falls into that interval by a chance of
+    0.6 ms over the window's length. A run whose latency moves supports nothing, and nothing is rescued.
+    """
+    sure = np.array([t.latency_s for t in trials if t.valid and t.latency_s is not None])
+    if len(sure) < RESCUE_SUPPORT:
+        return trials
+    middle = float(np.median(sure))
+    if float(np.mean(np.abs(sure - middle) <= RESCUE_S)) < 0.8:
+        return trials
+    judged: list[Trial] = []
+    for trial, e in zip(trials, evidence, strict=True):
+        weak = trial.reason in (Reason.LOW_SNR, Reason.NO_ARRIVAL)
+        if trial.valid or not weak or e.location is None or not e.arrivals or e.location.z < RESCUE_Z:
+            judged.append(trial)
+            continue
+        arrival = e.arrivals[-1]
+        latency_s = arrival.lag / rate_hz
+        # Twice the rescue interval would bite into the noise's own spread and make the figure look better than it is.
+        if abs(latency_s - middle) > RESCUE_S or 3.0 * arrival.u_noise / rate_hz > RESCUE_S or len(e.arrivals) > 1:
+            judged.append(trial)
+            continue
+        u_noise_s = arrival.u_noise / rate_hz
+        judged.append(
+            replace(
+                trial,
+                valid=True,
+                reason=None,
+                latency_s=latency_s,
+                u_noise_s=u_noise_s,
+                u_s=trial_uncertainty_s(latency_s, u_noise_s),
+                unconfirmed_s=None,
+                polarity=arrival.polarity,
+                note="weak alone; confirmed by the run",
+            )
+        )
+    return judged
+
+
+def _refuse(trial: Trial, note: str) -> Trial:
+    return replace(
+        trial,
+        valid=False,
+        reason=Reason.NO_CONSENSUS,
+        unconfirmed_s=trial.latency_s,
+        latency_s=None,
+        u_s=None,
+        u_noise_s=None,
+        wide_s=None,
+        precision_s=None,
+        crlb_s=None,
+        dominant_s=None,
+        polarity=None,
+        note=note,
+    )

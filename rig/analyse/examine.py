@@ -1,0 +1,217 @@
+"""Everything that one stimulus's samples can say, before its neighbours in the run are asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rig.analyse.locate import Location, locate
+from rig.analyse.refine import Arrival, LocalPair, NoiseModel, Precision
+from rig.analyse.spectrum import Real, decibel, median_psd
+from rig.analyse.stimulus import Shape
+
+MAX_REFINED = 4
+"""Candidates that are timed exactly: the dominant arrival and the earliest before it."""
+
+PRE_S = 0.010
+"""The ear is searched from this long before the stimulus, so that an arrival at lag 0 has its flank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The samples around one stimulus. Frames are absolute; the arrays are views or copies, never written to.
+
+    `ear` begins at frame `ear_start`; lags up to `last_lag` samples belong to this stimulus. `before_ref` and
+    `before_ear` are the stretches just before it.
+    """
+
+    index: int
+    start: int  # first frame of the trimmed clip
+    clip: Real
+    ear: Real
+    ear_start: int
+    last_lag: int
+    before_ref: Real
+    before_ear: Real
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one stimulus showed. Lags in samples; None where it could not be had."""
+
+    index: int
+    start: int
+    n: int
+    last_lag: int
+    location: Location | None
+    arrivals: tuple[Arrival, ...] = ()  # refined candidates, earliest first; the last is the dominant
+    relative_db: tuple[float, ...] = ()  # of each arrival against the dominant
+    precision: Precision | None = None
+    wide: Arrival | None = None
+    reference_snr_db: float | None = None
+    noise_power: float = 0.0
+    clip_power: float = 0.0
+    clipped_reference: bool = False
+    clipped_ear: bool = False
+    silent_ear: bool = False
+    similar: float = 1.0
+    offset: float = 0.0  # of the clip's content against the run's template, in samples
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def reference_frame(self) -> float:
+        """Where the stimulus begins on the reference channel, aligned over the run's events."""
+        return self.start + self.offset
+
+
+def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | None) -> Evidence:
+    """Locates and times the stimulus of one window. Pure; says nothing yet about acceptance."""
+    x = window.clip
+    n = len(x)
+    first_lag = window.ear_start - window.start
+    reference_snr_db = _reference_snr_db(window, shape, rate_hz)
+    silent = bool(len(window.ear) == 0 or np.ptp(window.ear) == 0.0)
+    clipped_reference = rail_samples(x, full_scale) > 0
+    if silent:
+        return Evidence(
+            window.index,
+            window.start,
+            n,
+            window.last_lag,
+            None,
+            reference_snr_db=reference_snr_db,
+            clipped_reference=clipped_reference,
+            silent_ear=True,
+        )
+    noise = noise_model(window, rate_hz)
+    location = locate(
+        x,
+        window.ear,
+        first_lag,
+        rate_hz,
+        shape.band,
+        noise,
+        want_split=n > 0.012 * rate_hz and not shape.kind == "click",
+        symmetric=shape.symmetric,
+    )
+    inside = (noise.frequency_hz > shape.band.low_hz) & (noise.frequency_hz < shape.band.high_hz)
+    noise_power = float(noise.power[inside].mean()) * 2.0 * shape.band.width_hz / rate_hz if inside.any() else 0.0
+    evidence = Evidence(
+        window.index,
+        window.start,
+        n,
+        window.last_lag,
+        location,
+        reference_snr_db=reference_snr_db,
+        noise_power=noise_power,
+        clip_power=_band_power(x, shape, rate_hz),
+        clipped_reference=clipped_reference,
+    )
+    if location is None:
+        return evidence
+    return _timed(evidence, location, window, shape, rate_hz, noise, full_scale)
+
+
+def _timed(
+    base: Evidence,
+    location: Location,
+    window: Window,
+    shape: Shape,
+    rate_hz: float,
+    noise: NoiseModel,
+    full_scale: float | None,
+) -> Evidence:
+    first_lag = window.ear_start - window.start
+    chosen = [*location.candidates[: MAX_REFINED - 1], location.candidates[-1]]
+    if len(location.candidates) < MAX_REFINED:
+        chosen = list(location.candidates)
+    arrivals: list[Arrival] = []
+    relative: list[float] = []
+    precision = wide = None
+    for k, candidate in enumerate(chosen):
+        pair = LocalPair(window.clip, window.ear, first_lag, round(candidate.lag), rate_hz)
+        search = max(4.0, 0.5 * location.resolution)
+        arrival = pair.arrival(shape.band, noise, search)
+        if arrival is not None:
+            arrivals.append(arrival)
+            relative.append(candidate.relative_db)
+        if k == len(chosen) - 1 and arrival is not None:
+            precision = pair.precision(noise, location.dominant, max(4.0, 0.6 * location.resolution))
+            if shape.wide.width_hz > 1.5 * shape.band.width_hz:
+                wide = pair.arrival(shape.wide, noise, search)
+    clipped_ear = False
+    if arrivals:
+        begin = max(0, int(arrivals[0].lag) - first_lag)
+        clipped_ear = rail_samples(window.ear[begin : begin + len(window.clip)], full_scale) > 0
+    return Evidence(
+        base.index,
+        base.start,
+        base.n,
+        base.last_lag,
+        location,
+        arrivals=tuple(arrivals),
+        relative_db=tuple(relative),
+        precision=precision,
+        wide=wide,
+        reference_snr_db=base.reference_snr_db,
+        noise_power=base.noise_power,
+        clip_power=base.clip_power,
+        clipped_reference=base.clipped_reference,
+        clipped_ear=clipped_ear,
+    )
+
+
+def noise_model(window: Window, rate_hz: float) -> NoiseModel:
+    """The ear's noise density: from the pause and the window together, or the pause alone under a long stimulus."""
+    n, whole = len(window.clip), len(window.ear)
+    if n < 0.2 * whole or len(window.before_ear) < 0.1 * rate_hz:
+        signal = np.concatenate((window.before_ear, window.ear))
+    else:
+        signal = window.before_ear
+    frequency_hz, power = median_psd(signal, rate_hz)
+    return NoiseModel(frequency_hz, power)
+
+
+def rail_samples(samples: Real, full_scale: float | None) -> int:
+    """Samples in flat tops: runs of 3 or more at the same extreme value.
+
+    For integer formats the extreme is the rail; float formats may exceed 1.0 without harm, there any flat top of the
+    clip's own extreme counts, from 0.5 of full scale on.
+    """
+    if len(samples) < 3:
+        return 0
+    top = float(np.max(np.abs(samples)))
+    rail = 0.999 * full_scale if full_scale is not None else max(0.5, top * (1.0 - 1e-6))
+    if top < rail:
+        return 0
+    count = 0
+    for sign in (1.0, -1.0):
+        at = sign * samples >= rail
+        if full_scale is None:
+            at &= sign * samples >= top * (1.0 - 1e-6)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], at, [False])).astype(np.int8)))
+        runs = edges[1::2] - edges[::2]
+        count += int(runs[runs >= 3].sum())
+    return count
+
+
+def _band_power(x: Real, shape: Shape, rate_hz: float) -> float:
+    spectrum = np.abs(np.fft.rfft(x - x.mean())) ** 2
+    f = np.fft.rfftfreq(len(x), 1.0 / rate_hz)
+    inside = (f > shape.band.low_hz) & (f < shape.band.high_hz)
+    return float(spectrum[inside].sum()) * 2.0 / len(x) ** 2
+
+
+def _reference_snr_db(window: Window, shape: Shape, rate_hz: float) -> float | None:
+    """In the band: power of the clip over power of the pause before it; None without a pause of 20 ms."""
+    if len(window.before_ref) < 0.02 * rate_hz:
+        return None
+    frequency_hz, power = median_psd(window.before_ref, rate_hz, segments=13)
+    inside = (frequency_hz > shape.band.low_hz) & (frequency_hz < shape.band.high_hz)
+    floor = float(power[inside].mean()) * 2.0 * shape.band.width_hz / rate_hz if inside.any() else 0.0
+    signal = _band_power(window.clip, shape, rate_hz)
+    if signal <= 0.0:
+        return None
+    return decibel(math.sqrt(signal / max(floor, 1e-16)))
