@@ -33,6 +33,9 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
         k = int(np.argmax(counts))
         if counts[k] >= max(3, 0.5 * len(trials)):
             middle = float(np.median(ordered[k : ends[k]]))
+    cluster = lags[np.abs(lags - middle) <= 1.5 * width] if middle is not None else lags
+    # A codec's noise is there during the burst only and in no pause: the run's own scatter shows it.
+    scatter_s = 1.4826 * float(np.median(np.abs(cluster - np.median(cluster)))) if len(cluster) else 0.0
     judged: list[Trial] = []
     for trial in trials:
         if not trial.valid or trial.latency_s is None:
@@ -43,7 +46,8 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
             away = 1e3 * (trial.latency_s - middle)
             judged.append(_refuse(trial, f"{away:+.1f} ms from where most of the run's tone bursts agree"))
         else:
-            judged.append(trial)
+            u_noise_s = max(scatter_s, trial.u_noise_s or 0.0)
+            judged.append(replace(trial, u_noise_s=u_noise_s, u_s=trial_uncertainty_s(trial.latency_s, u_noise_s)))
     return judged
 
 

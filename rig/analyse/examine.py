@@ -93,7 +93,7 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
         rate_hz,
         shape.band,
         noise,
-        want_split=n > 0.012 * rate_hz and not shape.kind == "click",
+        want_split=n > 0.012 * rate_hz and shape.kind != "click",
         symmetric=shape.symmetric,
     )
     inside = (noise.frequency_hz > shape.band.low_hz) & (noise.frequency_hz < shape.band.high_hz)

@@ -7,6 +7,7 @@ which takes 26 dB off mains hum against 1 kHz and all of a constant offset.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from dataclasses import dataclass
 
@@ -136,7 +137,7 @@ def natural_hold_s(events: list[Event], rate_hz: float) -> float:
 
     The largest relative jump in the sorted pauses tells them apart; without a clear jump every event stands alone.
     """
-    pauses = np.sort(np.array([b.start - a.stop for a, b in zip(events, events[1:], strict=False)]) / rate_hz)
+    pauses = np.sort(np.array([b.start - a.stop for a, b in itertools.pairwise(events)]) / rate_hz)
     pauses = pauses[pauses > 0]
     if len(pauses) < 2:
         return 0.02

@@ -17,7 +17,7 @@ import numpy as np
 from rig.analyse.spectrum import Band, Complex, Real, cosine_taper, fast_length
 
 LEAST_POWER = 1e-18
-"""-180 dBFS per sample: what a digitally silent pause is taken for, so that noise riding on the stimulus still counts."""
+"""-180 dBFS per sample: what a digitally silent pause is taken for, so that noise riding on the stimulus counts."""
 
 HALF_WINDOW_S = 0.040
 """Half the lag window: flat over the inner half, a cosine flank to the outside."""
@@ -57,8 +57,8 @@ class Precision:
 class LocalPair:
     """Reference clip and ear segment around one lag, in double precision.
 
-    `x`: the stimulus as recorded, shape (n,). `ear`: what the ear recorded, of which `ear[k]` is `k + first_lag` samples
-    after the start of `x`. The segment must reach `half_window` lags to either side; where it does not it is zero-padded.
+    `x`: the stimulus as recorded, shape (n,). `ear`: what the ear recorded, of which `ear[k]` is `k + first_lag`
+    samples after the start of `x`. The segment should reach half a window to either side; else it is zero-padded.
     """
 
     def __init__(self, x: Real, ear: Real, first_lag: int, centre: int, rate_hz: float) -> None:

@@ -162,9 +162,9 @@ def _run_refusal(
     if pairing.kind == "ambiguous":
         values = ", ".join(f"{1e3 * c:.0f}" for c in pairing.candidates_s)
         return Reason.AMBIGUOUS, f"the beat is steady, so the latency may be {values} ms or more"
-    if pairing.kind == "late" and hints.max_latency_s is not None and pairing.centre_s is not None:
-        if pairing.centre_s > hints.max_latency_s:
-            return Reason.OUTSIDE_WINDOW, f"responses come about {1e3 * pairing.centre_s:.0f} ms after their stimuli"
+    limit = hints.max_latency_s
+    if pairing.kind == "late" and pairing.centre_s is not None and limit is not None and pairing.centre_s > limit:
+        return Reason.OUTSIDE_WINDOW, f"responses come about {1e3 * pairing.centre_s:.0f} ms after their stimuli"
     if pairing.kind == "scattered":
         low, high = pairing.candidates_s[0], pairing.candidates_s[-1]
         return Reason.AMBIGUOUS, f"unstable: the trials lie anywhere from {1e3 * low:.0f} to {1e3 * high:.0f} ms"

@@ -1,7 +1,7 @@
 """Spectra, bands and tapers that every estimator here shares.
 
-Conventions: `rate_hz` samples a second; a lag is positive when the ear channel is later than the reference; spectra come
-from numpy's unnormalised forward transform.
+Conventions: `rate_hz` samples a second; a lag is positive when the ear channel is later than the reference; spectra
+come from numpy's unnormalised forward transform.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def median_psd(signal: Real, rate_hz: float, segments: int = 48) -> tuple[Real, 
     blocks = np.asarray(signal)[starts[:, None] + np.arange(length)[None, :]]
     spectra = np.fft.rfft((blocks - blocks.mean(axis=1, keepdims=True)) * window, axis=1)
     power = np.abs(spectra) ** 2
-    # The sample median of few exponentials is biased upward: for an odd count n its mean is sum 1/k over the upper half.
+    # The median of few exponentials is biased upward: for an odd count n its mean is sum 1/k over the upper half.
     n = len(starts)
     bias = (
         sum(1.0 / k for k in range(n // 2 + 1, n + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +66,7 @@ def _name(clip: Real, rate_hz: float, covered: float, duration_s: float) -> str:
         power = np.abs(np.fft.rfft(piece * np.hanning(len(piece)))) ** 2
         f = np.fft.rfftfreq(len(piece), 1.0 / rate_hz)
         centres.append(float((power * f).sum() / max(power.sum(), 1e-30)))
-    rising = all(b > a for a, b in zip(centres, centres[1:], strict=False))
+    rising = all(b > a for a, b in itertools.pairwise(centres))
     if rising and centres[-1] > 1.6 * centres[0]:
         return "chirp" if centres[-1] > 4000.0 else "chirp-nb"
     return "mls" if max(centres) < 1.5 * min(centres) else "other"
@@ -83,8 +84,8 @@ def _symmetry(clip: Real) -> float:
 def similarity(a: Real, b: Real) -> tuple[float, float]:
     """(highest normalised correlation of two clips, lag of `b` against `a` in samples there).
 
-    1.0 for the same waveform at any level and polarity; the lag is positive when b's content comes later, sub-sample by a
-    parabola.
+    1.0 for the same waveform at any level and polarity; the lag is positive when b's content comes later, sub-sample
+    by a parabola.
     """
     length = fast_length(len(a) + len(b))
     A, B = np.fft.rfft(a - a.mean(), length), np.fft.rfft(b - b.mean(), length)
