@@ -80,12 +80,15 @@ class LocalPair:
         self.cross = np.fft.rfft(segment, self.length) * np.conj(self.X)
         self.frequency_hz = np.fft.rfftfreq(self.length, 1.0 / rate_hz)
         self.energy = np.abs(self.X) ** 2
+        self._transfer: tuple[Real, Complex, Real] | None = None
 
     def transfer(self) -> tuple[Real, Complex, Real]:
         """(frequency_hz, cross spectrum, auto spectrum) under the lag window, on a grid of 4 half windows.
 
         The phase of the cross spectrum is relative to `centre`.
         """
+        if self._transfer is not None:
+            return self._transfer
         half, size = self.half, fast_length(4 * self.half)
         cross = np.fft.irfft(self.cross, self.length)[: 2 * half + 1]
         auto = np.fft.irfft(self.energy, self.length)
@@ -96,11 +99,12 @@ class LocalPair:
         auto_folded = np.zeros(size)
         auto_folded[: half + 1] = auto[: half + 1] * window[half:]
         auto_folded[-half:] = auto[-half:] * window[:half]
-        return (
+        self._transfer = (
             np.fft.rfftfreq(size, 1.0 / self.rate_hz),
             np.fft.rfft(folded),
             np.maximum(np.fft.rfft(auto_folded).real, 0.0),
         )
+        return self._transfer
 
     def arrival(self, band: Band, noise: NoiseModel, search: float) -> Arrival | None:
         """The envelope peak of the band-limited response nearest to `centre`, within `search` samples of it.
@@ -118,7 +122,8 @@ class LocalPair:
         floor = 1e-6 * float(np.median(power)) + 1e-300
         response = weight * cross[inside] / (power + floor)
         omega = 2.0 * np.pi * f / self.rate_hz
-        lag = _climb_envelope(response, omega, search)
+        size = 2 * (len(frequency) - 1)
+        lag = _climb_envelope(response, omega, search, size)
         if lag is None:
             return None
         turned = response * np.exp(1j * omega * lag)
@@ -133,11 +138,10 @@ class LocalPair:
         curvature = second.real + first.imag**2 / magnitude
         if curvature >= 0.0:
             return None
-        size = 2 * (len(frequency) - 1)
         density = weight**2 * noise.at(f) / (power + floor)
         variance = 0.5 * size * float(np.sum((omega - instantaneous) ** 2 * density)) / curvature**2
         predicted = size * float(np.sum(density))  # mean square of |z| from noise alone
-        ratio = self._floor_ratio(response, omega, lag, density, predicted)
+        ratio = self._floor_ratio(response, omega, lag, density, predicted, size)
         return Arrival(
             lag=self.centre + lag,
             u_noise=math.sqrt(variance * max(1.0, ratio)),
@@ -146,7 +150,9 @@ class LocalPair:
             floor_ratio=ratio,
         )
 
-    def _floor_ratio(self, response: Complex, omega: Real, lag: float, density: Real, predicted: float) -> float:
+    def _floor_ratio(
+        self, response: Complex, omega: Real, lag: float, density: Real, predicted: float, size: int
+    ) -> float:
         """Mean square of the response before the arrival over what the noise model predicts.
 
         Noise that rides on the stimulus (a codec's) stands there and is in no pause. Causal reverberation is not.
@@ -161,7 +167,9 @@ class LocalPair:
         lags = lags[lags > -0.9 * self.half]
         if len(lags) < 6 or predicted <= 0.0:
             return 1.0
-        before = np.abs(np.exp(1j * np.outer(lags, omega)) @ response) ** 2
+        fine = fast_length(4 * len(omega))
+        envelope = np.abs(np.fft.ifft(response, fine)) * fine
+        before = envelope[np.round(lags * fine / size).astype(np.intp) % fine] ** 2
         # Median over mean of an exponential is ln 2; the median ignores an early arrival or two.
         measured = float(np.median(before)) / math.log(2.0)
         return measured / predicted if measured > 2.2 * predicted else 1.0
@@ -209,17 +217,20 @@ def _lag_window(half: int) -> Real:
     return np.asarray(np.where(position <= 0.5, 1.0, 0.5 + 0.5 * np.cos(2.0 * np.pi * (position - 0.5))))
 
 
-def _climb_envelope(response: Complex, omega: Real, search: float) -> float | None:
-    """The lag, in samples from the centre, of the highest envelope maximum within +-search; None at the edge."""
-    resolution = 2.0 * np.pi / (omega[-1] - omega[0])
-    step = resolution / 8.0
+def _climb_envelope(response: Complex, omega: Real, search: float, size: int) -> float | None:
+    """The lag, in samples from the centre, of the highest envelope maximum within +-search; None at the edge.
+
+    `size` is the transform length that the response's bins belong to.
+    """
+    fine = fast_length(8 * len(omega))
+    step = size / fine  # about an eighth of the resolution
+    envelope = np.abs(np.fft.ifft(response, fine))
     count = max(2, math.ceil(search / step))
-    lags = np.arange(-count - 1, count + 2) * step
-    height = np.abs(np.exp(1j * np.outer(lags, omega)) @ response)
+    height = envelope[np.arange(-count - 1, count + 2)]
     best = int(np.argmax(height[1:-1])) + 1
     if height[best] < height[best - 1] or height[best] < height[best + 1]:
         return None
-    lag = float(lags[best])
+    lag = (best - count - 1) * step
     for _ in range(12):  # Newton on the squared envelope
         turned = response * np.exp(1j * omega * lag)
         z, dz, ddz = turned.sum(), (1j * omega * turned).sum(), (-(omega**2) * turned).sum()
