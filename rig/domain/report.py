@@ -54,6 +54,7 @@ class MeasurementFacts:
     no_blank_because: str | None = None
     corrections: tuple[Correction, ...] = ()
     cut_short: str | None = None  # how, when the recording ended before the plan
+    notes: tuple[str, ...] = ()  # what the recording or the session itself is known to lack, as sentences
     limit_s: float | None = None
 
 
@@ -185,7 +186,7 @@ class Report:
     facts: MeasurementFacts
     outcome: Outcome
     latency: LatencyStatistics | None
-    mixture: bool  # the median is taken over several groups
+    mixture: bool  # the median is taken over groups that are not simply the runs
     runs: tuple[RunReport, ...]
     spread: Spread | None
     between: BetweenRuns | None

@@ -13,6 +13,7 @@ from rig.domain.report import (
     MeasurementFacts,
     RunReport,
 )
+from rig.report.groups import is_mixture
 
 DC_NOTABLE = 0.01
 HUM_NOTABLE_DBFS = -40.0
@@ -49,10 +50,13 @@ def _about_the_median(
 ) -> Iterable[str]:
     if grouping is not None and len(grouping.clusters) > 1:
         groups = _listed([_group_words(c) for c in grouping.clusters])
-        yield (
-            f"the trials fall into {len(grouping.clusters)} groups, {groups}; the median over all of them is a"
-            " mixture and stands for none"
-        )
+        if is_mixture(grouping):
+            yield (
+                f"the trials fall into {len(grouping.clusters)} groups, {groups}; the median over all of them is a"
+                " mixture and stands for none"
+            )
+        else:
+            yield f"each start lands somewhere else: {groups}; the next one may land elsewhere again"
     for run in runs:
         for step in run.steps:
             yield (
@@ -120,8 +124,9 @@ def _fades(run: RunReport) -> bool:
 
 
 def _about_the_recording(facts: MeasurementFacts) -> Iterable[str]:
+    yield from facts.notes
     if facts.cut_short is not None:
-        yield f"the recording was cut short ({facts.cut_short}); the report covers what is there"
+        yield "the report covers what was recorded until then"
     if facts.xruns:
         yield (
             f"the audio device lost samples {facts.xruns} time{'s' if facts.xruns > 1 else ''}; trials across a loss"

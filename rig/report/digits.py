@@ -25,14 +25,18 @@ def ms(seconds: float | None, decimals: int = 2, signed: bool = False) -> str:
     if seconds is None:
         return ABSENT
     text = f"{seconds * 1e3:+.{decimals}f}" if signed else f"{seconds * 1e3:.{decimals}f}"
-    return text.replace("-", "+" if signed else "", 1) if float(text) == 0.0 else text
+    return _positive_zero(text, signed)
 
 
 def number(value: float | None, decimals: int = 1, signed: bool = False) -> str:
     """A plain number, or a dash for None."""
     if value is None:
         return ABSENT
-    return f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}"
+    return _positive_zero(f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}", signed)
+
+
+def _positive_zero(text: str, signed: bool) -> str:
+    return text.replace("-", "+" if signed else "", 1) if float(text) == 0.0 else text
 
 
 def table(rows: list[list[str]], indent: int = 2) -> list[str]:

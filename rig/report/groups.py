@@ -60,6 +60,14 @@ def group_trials(trials: Sequence[Placed]) -> Grouping | None:
     )
 
 
+def is_mixture(grouping: Grouping) -> bool:
+    """Do the groups cut across the runs, or gather some of them? Where every run is a group of its own, each start
+    lands somewhere else, and the median over the runs is a fair figure for the next one."""
+    clusters = grouping.clusters
+    each_its_own = all(len(c.runs) == 1 for c in clusters) and len({c.runs for c in clusters}) == len(clusters)
+    return len(clusters) > 1 and not each_its_own
+
+
 def _split(ordered: Sequence[Placed], gap_s: float) -> list[list[Placed]]:
     parts: list[list[Placed]] = []
     for trial in ordered:

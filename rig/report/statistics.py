@@ -6,8 +6,8 @@ Nyblom (same journal 14, 1992, 129-131) found its coverage close to nominal over
 such interval reaches 95 %, and Student's t about the mean stands in; it always contains the median there.
 
 Two things widen it. Where the trials agree much more closely than the estimator's own noise can explain (ties, luck),
-the interval is that of the noise of the median, 1.2533 u / sqrt(n). And the terms that are common to all trials (type B lines of
-the budget) do not average out: they are added in quadrature, expanded by 1.96 (GUM, JCGM 100:2008, clause 6).
+the interval is that of the noise of the median, 1.2533 u / sqrt(n). And the terms that are common to all trials (type B
+lines of the budget) do not average out: they are added in quadrature, expanded by 1.96 (GUM, JCGM 100:2008, clause 6).
 
 Over runs the runs are the units, because the latency changes from start to start more than within one. While the run
 medians differ no more than their own intervals explain (Cochran's Q, Biometrics 10, 1954, 101-129, p >= 0.5) all

@@ -8,7 +8,7 @@ from rig.domain.records import Reason, RunAnalysis
 from rig.domain.report import MeasurementFacts, Outcome, RefusalCount, Report, RunReport
 from rig.errors import EXIT_OVER_LIMIT, Refused
 from rig.report.caveats import caveats_of
-from rig.report.groups import Placed, group_trials
+from rig.report.groups import Placed, group_trials, is_mixture
 from rig.report.remedies import REMEDIES
 from rig.report.series import describe_series
 from rig.report.statistics import between_runs, pooled_statistics, run_statistics, sample_of, spread_within
@@ -33,7 +33,7 @@ def summarise(runs: Sequence[RunAnalysis], facts: MeasurementFacts) -> Report:
         facts=facts,
         outcome=_outcome(latency.median_s if latency is not None else None, facts.limit_s),
         latency=latency,
-        mixture=grouping is not None and len(grouping.clusters) > 1,
+        mixture=grouping is not None and is_mixture(grouping),
         runs=reports,
         spread=spread_within(samples) if samples else None,
         between=between,

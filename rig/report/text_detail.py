@@ -27,7 +27,8 @@ def signal_lines(report: Report) -> list[str]:
     if facts:
         lines.append("  " + ", ".join(facts))
     drifts = [r.drift_ppm for r in runs if r.drift_ppm is not None]
-    if drifts:
+    by_interface = report.facts.plan is not None and report.facts.plan.source == "interface"
+    if drifts and not by_interface:  # the interface played: its clock is compared with itself
         lines.append(f"  audio clock against the board's: {_span(drifts)} ppm")
     slopes = [r.latency_slope_ppm for r in runs if r.latency_slope_ppm is not None]
     if slopes:

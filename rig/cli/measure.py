@@ -1,0 +1,127 @@
+"""`rig measure`: record a session on a bench, then report on it as `rig analyze` would."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rig.cli.options import (
+    AsJson,
+    Ear,
+    Limit,
+    MaxLatency,
+    MinLatency,
+    Quiet,
+    Ref,
+    Verbose,
+    check_channels,
+    check_window,
+    duration_s,
+    one_of,
+    split_stimulus,
+)
+from rig.errors import EXIT_INTERRUPTED, AcquisitionLost, UsageError
+
+MODES = ("call",)
+MODES_TO_COME = ("turn", "barge-in")
+
+
+def measure(
+    device: Annotated[
+        str, typer.Option("--device", metavar="sim[:SCENARIO]", help="the bench; rig sim list shows the scenarios")
+    ],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="of the spacing, and of a simulated world")] = 1,
+    port: Annotated[
+        str, typer.Option("--port", metavar="auto|PATH|none", help="the board; none: the interface plays the stimulus")
+    ] = "auto",
+    runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="starts of the system under test")] = 3,
+    stimuli: Annotated[int, typer.Option("--stimuli", min=1, max=10_000, help="stimuli in each run")] = 20,
+    stimulus: Annotated[
+        str, typer.Option("--stimulus", metavar="chirp|chirp-nb|click|mls|wav:FILE", help="what is played")
+    ] = "chirp",
+    lead_in: Annotated[
+        str, typer.Option("--lead-in", metavar="speech|none", help="speech-like sound before each stimulus")
+    ] = "none",
+    spacing: Annotated[
+        float | None,
+        typer.Option("--spacing", parser=duration_s, metavar="DURATION", help="least time between stimuli: 3s"),
+    ] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="call", help="what the ear hears: a call's delayed copy")
+    ] = "call",
+    sut: Annotated[str | None, typer.Option("--sut", metavar="CMD", help="command that starts the system")] = None,
+    ref: Ref = None,
+    ear: Ear = None,
+    min_latency: MinLatency = None,
+    max_latency: MaxLatency = None,
+    limit: Limit = None,
+    blank: Annotated[bool, typer.Option("--blank/--no-blank", help="first a run with the system muted")] = True,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="folder for the session")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the mouth-to-ear latency of a system.
+
+    The recording is kept as a session; rig analyze gives the same report from it.
+    """
+    ref_channel, ear_channel = 1 if ref is None else ref, 2 if ear is None else ear
+    check_channels(ref_channel, ear_channel)
+    check_window(min_latency, max_latency)
+    _check_mode(mode)
+    kind, wav = split_stimulus(stimulus)
+    lead = one_of("--lead-in", lead_in, ("speech", "none"))
+
+    from rig.cli.bench_choice import choose_bench
+    from rig.cli.output import emit
+    from rig.cli.pipeline import Choices, report_on
+    from rig.cli.progress import open_display
+    from rig.cli.record import MeasureOptions, record, session_folder
+
+    bench = choose_bench(device, port, sut, seed)
+    options = MeasureOptions(
+        seed=seed,
+        runs=runs,
+        stimuli=stimuli,
+        stimulus=kind,
+        wav=wav,
+        lead_in=None if lead == "none" else lead,
+        ref=ref_channel,
+        ear=ear_channel,
+        min_latency_s=min_latency,
+        max_latency_s=max_latency,
+        limit_s=limit,
+        spacing_s=spacing,
+        mode=mode,
+        blank=blank,
+        out=out,
+    )
+    folder = session_folder(options, bench)
+    with open_display(quiet) as display:
+        try:
+            record(options, bench, display, folder)
+        except KeyboardInterrupt:
+            print(f"rig: stopped; {_kept(folder)}", file=sys.stderr)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except AcquisitionLost as error:
+            error.remedy = f"{error.remedy}; {_kept(folder)}"
+            raise
+        report = report_on(folder, Choices(), display)
+    if not quiet:
+        print(f"session kept in {folder}", file=sys.stderr)
+    raise typer.Exit(emit(report, as_json, verbose))
+
+
+def _check_mode(mode: str) -> None:
+    if mode in MODES_TO_COME:
+        raise UsageError(
+            f"--mode {mode} is not in this version", "call, the only mode so far", "leave --mode out to measure a call"
+        )
+    one_of("--mode", mode, MODES)
+
+
+def _kept(folder: Path) -> str:
+    return f"what was recorded is kept: rig analyze {folder}"

@@ -1,0 +1,165 @@
+"""From what is on disk to a report. `measure` and `analyze` both end here, so that they say the same, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rig.analyse.blank import analyse_blank
+from rig.analyse.run import analyse_run
+from rig.cli.options import check_channels, check_window
+from rig.cli.progress import Display
+from rig.domain.records import AnalysisHints, BenchKind, BlankFloor, ChannelRoles, RunAnalysis
+from rig.domain.report import MeasurementFacts, Report
+from rig.errors import BadInput
+from rig.recording import open_recording
+from rig.report.summary import summarise
+from rig.session import Session, open_session
+
+MANIFEST = "manifest.json"
+
+CUT_SHORT = {"recording": "killed while recording", "interrupted": "stopped by hand", "lost": "recording or link lost"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user said about the analysis; channels one-based, times in s. None: as the session has it, or free."""
+
+    ref: int | None = None
+    ear: int | None = None
+    min_latency_s: float | None = None
+    max_latency_s: float | None = None
+    limit_s: float | None = None
+
+    def over(self, stored: Any) -> Choices:
+        """These choices, and where they leave something open those stored in a session's manifest."""
+        known = stored if isinstance(stored, dict) else {}
+
+        def number(mine: float | None, name: str) -> float | None:
+            value = known.get(name)
+            if mine is not None or isinstance(value, bool) or not isinstance(value, int | float):
+                return mine
+            return float(value)
+
+        return Choices(
+            self.ref,
+            self.ear,
+            number(self.min_latency_s, "min_latency_s"),
+            number(self.max_latency_s, "max_latency_s"),
+            number(self.limit_s, "limit_s"),
+        )
+
+
+def report_on(path: Path, choices: Choices, display: Display) -> Report:
+    """The report on a session folder (or its manifest) or on a recording. Raises BadInput and UsageError."""
+    if path.is_dir() or path.name == MANIFEST:
+        session = open_session(path)
+        try:
+            return _on_session(session, choices.over(session.manifest.get("choices")), display)
+        finally:
+            session.close()
+    return _on_file(path, choices, display)
+
+
+def _on_file(path: Path, choices: Choices, display: Display) -> Report:
+    with open_recording(path) as source:
+        roles = _roles(choices, ChannelRoles(0, 1), source.n_channels, path.name)
+        hints = AnalysisHints(min_latency_s=choices.min_latency_s, max_latency_s=choices.max_latency_s)
+        with display.analysing(1, 1, None):
+            run = analyse_run(source, roles, hints, run=1, on_trial=display.trial)
+        facts = MeasurementFacts(
+            mode="call",
+            bench=BenchKind.FILE,
+            source=path.name,
+            reference_channel=roles.ref + 1,
+            ear_channel=roles.ear + 1,
+            min_latency_s=choices.min_latency_s,
+            max_latency_s=choices.max_latency_s,
+            cut_short="the file ends before its samples do" if source.truncated else None,
+            notes=source.caveats,
+            limit_s=choices.limit_s,
+        )
+    return summarise([run], facts)
+
+
+def _on_session(session: Session, choices: Choices, display: Display) -> Report:
+    window = choices.min_latency_s, choices.max_latency_s
+    check_window(*window)
+    blank, runs, notes = None, [], [*session.caveats, *session.verify()]
+    roles = session.roles
+    if session.blank is not None:
+        roles = _roles(choices, session.roles, session.blank.source.n_channels, "the blank run")
+        hints = session.blank.hints(None, *window)
+        with display.analysing(0, len(session.runs), session.blank.plan.count):
+            blank = analyse_blank(session.blank.source, roles, hints)
+    for number, run in enumerate(session.runs, start=1):
+        roles = _roles(choices, session.roles, run.source.n_channels, f"run {run.number}")
+        hints = run.hints(blank, *window)
+        with display.analysing(number, len(session.runs), run.plan.count):
+            runs.append(analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial))
+    return summarise(runs, _session_facts(session, choices, roles, blank, runs, notes))
+
+
+def _session_facts(
+    session: Session,
+    choices: Choices,
+    roles: ChannelRoles,
+    blank: BlankFloor | None,
+    runs: list[RunAnalysis],
+    notes: list[str],
+) -> MeasurementFacts:
+    manifest = session.manifest
+    first = session.runs[0] if session.runs else None
+    xruns = [run.xruns for run in session.runs]
+    planned = manifest.get("runs_planned")
+    return MeasurementFacts(
+        mode=session.mode or "call",
+        bench=session.bench,
+        device=_text(manifest.get("device")) or (None if first is None else first.grant.device),
+        session=session.identity,
+        scenario=_text(manifest.get("scenario")),
+        seed=session.seed,
+        asked=None if first is None else first.asked,
+        granted=None if first is None else first.grant,
+        plan=None if first is None else first.plan,
+        runs_planned=planned if isinstance(planned, int) else len(runs),
+        reference_channel=roles.ref + 1,
+        ear_channel=roles.ear + 1,
+        min_latency_s=choices.min_latency_s,
+        max_latency_s=choices.max_latency_s,
+        environment=_environment(manifest.get("environment")),
+        xruns=None if not xruns or None in xruns else sum(x for x in xruns if x is not None),
+        blank=blank,
+        no_blank_because=session.no_blank_because,
+        cut_short=CUT_SHORT.get(session.status),
+        notes=tuple(notes),
+        limit_s=choices.limit_s,
+    )
+
+
+def _roles(choices: Choices, given: ChannelRoles, n_channels: int, name: str) -> ChannelRoles:
+    """The roles as chosen or else as given, zero-based. Raises BadInput for a channel that is not there."""
+    ref = given.ref if choices.ref is None else choices.ref - 1
+    ear = given.ear if choices.ear is None else choices.ear - 1
+    check_channels(ref + 1, ear + 1)
+    for option, channel in (("--ref", ref), ("--ear", ear)):
+        if channel >= n_channels:
+            raise BadInput(
+                f"{option} {channel + 1}: {name} has {n_channels} channels",
+                f"a channel from 1 to {n_channels}",
+                f"name another channel with {option}",
+            )
+    return ChannelRoles(ref, ear)
+
+
+def _environment(raw: Any) -> tuple[tuple[str, str], ...]:
+    """What is known of the machine, as text; unknown facts are left out."""
+    if not isinstance(raw, dict):
+        return ()
+    words = {True: "yes", False: "no"}
+    return tuple((str(k), words[v] if isinstance(v, bool) else str(v)) for k, v in raw.items() if v is not None)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

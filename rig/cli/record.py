@@ -1,0 +1,132 @@
+"""The recording half of `rig measure`: from options to a plan, and through the bench into a session folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rig.acquire.link import Link
+from rig.bench import BenchPlan, plan_runs, run_plan
+from rig.cli.bench_choice import ChosenBench
+from rig.cli.progress import Display
+from rig.domain.records import ChannelRoles, StreamSpec
+from rig.domain.waveforms import STIMULI
+from rig.environment import environment
+from rig.session import SessionWriter
+
+RATE_HZ = 48_000
+AMPLITUDE = 0.5
+"""Of full scale: 6 dB of room for loudspeakers and inputs."""
+
+LEAD_IN_S = 1.3
+LONGEST_WAV_S = 10.0
+LATENCY_EXPECTED_S = 1.6
+"""Stimuli are this far apart at least, beyond their own length, unless --max-latency asks for more."""
+
+SPACING_VARIES_S = 0.5
+MARGIN_S = 0.2
+SESSIONS = "sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """`rig measure`, parsed and checked; channels one-based, times in s."""
+
+    seed: int
+    runs: int
+    stimuli: int
+    stimulus: str
+    wav: str | None
+    lead_in: str | None
+    ref: int
+    ear: int
+    min_latency_s: float | None
+    max_latency_s: float | None
+    limit_s: float | None
+    spacing_s: float | None
+    mode: str
+    blank: bool
+    out: Path | None
+
+
+def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
+    """The plan of the measurement. What the board cannot play (a lead-in, a file) the interface plays."""
+    by_board = bench.pipe is not None and options.lead_in is None and options.wav is None
+    latency_s = max(LATENCY_EXPECTED_S, (options.max_latency_s or 0.0) + MARGIN_S)
+    sounds_s = _length_s(options) + (LEAD_IN_S if options.lead_in is not None else 0.0)
+    least_s = sounds_s + latency_s if options.spacing_s is None else options.spacing_s
+    return BenchPlan(
+        stream=StreamSpec(bench.device, RATE_HZ, max(2, options.ref, options.ear)),
+        roles=ChannelRoles(options.ref - 1, options.ear - 1),
+        stimuli=plan_runs(
+            options.seed,
+            options.runs,
+            options.stimuli,
+            options.stimulus,
+            min_spacing_s=least_s,
+            max_spacing_s=least_s + SPACING_VARIES_S,
+            amplitude=AMPLITUDE,
+            source="mcu" if by_board else "interface",
+            lead_in=options.lead_in,
+            wav=options.wav,
+        ),
+        mode=options.mode,
+        blank=options.blank,
+        tail_s=latency_s,
+        response_s=min(latency_s, 1.0),
+    )
+
+
+def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder: Path) -> None:
+    """Records the measurement into `folder`. Raises what the bench raises; what was recorded until then is kept."""
+    plan = make_plan(options, bench)
+    manifest = {
+        "bench": bench.kind,
+        "device": bench.device,
+        "scenario": bench.scenario,
+        "seed": options.seed,
+        "mode": options.mode,
+        "roles": {"ref": plan.roles.ref, "ear": plan.roles.ear},
+        "runs_planned": options.runs,
+        "choices": {
+            "min_latency_s": options.min_latency_s,
+            "max_latency_s": options.max_latency_s,
+            "limit_s": options.limit_s,
+        },
+        "environment": environment(),
+    }
+    writer = SessionWriter.create(folder, manifest, bench.time)
+    try:
+        link = None if bench.pipe is None else Link(bench.pipe, bench.time, on_frame=writer.serial_frame)
+        display.expect_runs(options.runs)
+        if bench.truth is None:
+            run_plan(plan, bench.audio, link, bench.system, bench.time, writer, display.bench)
+            return
+
+        def progress(event: str, facts: dict[str, object]) -> None:
+            # The truth must be on disk before the session is finished and hashed: it is written after each run.
+            if event in ("run_done", "armed") and bench.truth is not None:
+                writer.write_truth(bench.truth())
+            display.bench(event, facts)
+
+        run_plan(plan, bench.audio, link, bench.system, bench.time, writer, progress)
+    finally:
+        if bench.pipe is not None:
+            bench.pipe.close()
+
+
+def session_folder(options: MeasureOptions, bench: ChosenBench) -> Path:
+    """Where the session goes: --out, or a new folder below `sessions/` named by date and device."""
+    if options.out is not None:
+        return options.out
+    stem = f"{datetime.now():%Y-%m-%d-%H%M%S}-{bench.device.replace(':', '-')}"
+    folder, number = Path(SESSIONS) / stem, 1
+    while folder.exists():
+        number += 1
+        folder = Path(SESSIONS) / f"{stem}-{number}"
+    return folder
+
+
+def _length_s(options: MeasureOptions) -> float:
+    return LONGEST_WAV_S if options.wav is not None else STIMULI[options.stimulus].duration_s
