@@ -6,14 +6,13 @@ file"; closing writes the true sizes, as RF64 beyond 4 GiB (EBU Tech 3306, into 
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 
 import numpy as np
 
 from rig.domain.seams import Frames
-from rig.errors import AcquisitionLost
+from rig.rawfile import RawFile
 
 _UNKNOWN = 0xFFFFFFFF
 _SAMPLE_BYTES = 3
@@ -27,25 +26,22 @@ class WavWriter:
     """
 
     def __init__(self, path: Path, rate_hz: int, n_channels: int) -> None:
-        """Raises AcquisitionLost when the file cannot be made, FileExistsError's cause included."""
+        """Raises AcquisitionLost when the file cannot be made, or is there already."""
         self.path = path
         self.n_frames = 0
         self.non_finite = 0  # samples that were not numbers and were written as 0
         self._rate_hz = rate_hz
         self._n_channels = n_channels
         self._closed = False
-        try:
-            self._handle = open(path, "xb", buffering=0)  # noqa: SIM115 - lives as long as the recording
-        except OSError as error:
-            raise _lost(path, error) from error
-        self._put(self._header(data_bytes=None))
+        self._file = RawFile(path)
+        self._file.write(self._header(data_bytes=None))
 
     def write(self, frames: Frames) -> None:
         """Appends frames of shape (n, n_channels), float32, full scale 1.0. Raises AcquisitionLost on a full disk."""
         if frames.ndim != 2 or frames.shape[1] != self._n_channels:
             raise ValueError(f"frames of shape {frames.shape} cannot go to a file of {self._n_channels} channels")
         packed, bad = encode_24(frames)
-        self._put(packed)
+        self._file.write(packed)
         self.n_frames += frames.shape[0]
         self.non_finite += bad
 
@@ -54,25 +50,14 @@ class WavWriter:
         if self._closed:
             return
         self._closed = True
+        data_bytes = self.n_frames * self._n_channels * _SAMPLE_BYTES
         try:
-            data_bytes = self.n_frames * self._n_channels * _SAMPLE_BYTES
             if data_bytes & 1:
-                self._put(b"\0")
-            self._handle.seek(0)
-            self._put(self._header(data_bytes))
-            os.fsync(self._handle.fileno())
-        except OSError as error:
-            raise _lost(self.path, error) from error
+                self._file.write(b"\0")
+            self._file.write_at_start(self._header(data_bytes))
+            self._file.sync()
         finally:
-            self._handle.close()
-
-    def _put(self, data: bytes) -> None:
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[self._handle.write(view) or 0 :]
-        except OSError as error:
-            raise _lost(self.path, error) from error
+            self._file.close()
 
     def _header(self, data_bytes: int | None) -> bytes:
         align = self._n_channels * _SAMPLE_BYTES
@@ -87,14 +72,6 @@ class WavWriter:
             spare = struct.pack("<4sIQQQI", b"ds64", 28, riff_size, data_bytes, self.n_frames, 0)
             riff, riff_size, stated = b"RF64", _UNKNOWN, _UNKNOWN
         return struct.pack("<4sI4s", riff, riff_size, b"WAVE") + spare + fmt + struct.pack("<4sI", b"data", stated)
-
-
-def _lost(path: Path, error: OSError) -> AcquisitionLost:
-    return AcquisitionLost(
-        f"{path.name} cannot be written: {error.strerror or error}",
-        "room and permission to store the recording",
-        "free some space or choose another folder with --out",
-    )
 
 
 def encode_24(frames: Frames) -> tuple[bytes, int]:

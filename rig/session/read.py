@@ -17,6 +17,7 @@ from rig.domain.records import (
     BlankFloor,
     ChannelRoles,
     ClockExchange,
+    StimulusFired,
     StimulusPlan,
     StreamGrant,
     StreamSpec,
@@ -102,11 +103,18 @@ class SessionRun:
             stimulus=self.plan.kind,
             lead_in=self.plan.lead_in is not None,
             spacing_s=self._spacing_s(),
-            fired=tuple(self.events.fired) or None,
+            fired=self._fired(),
             gaps=tuple(self.events.gaps),
             blank=blank,
             elapsed_s=self.entry.elapsed_s,
         )
+
+    def _fired(self) -> tuple[StimulusFired, ...] | None:
+        """Each firing once, by index; None where no board reported any."""
+        first: dict[int, StimulusFired] = {}
+        for fired in self.events.fired:
+            first.setdefault(fired.index, fired)
+        return tuple(first[index] for index in sorted(first)) or None
 
     def _spacing_s(self) -> tuple[float, ...]:
         """As commanded: what the board armed, or the frames the interface was given, else the plan."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from typing import Any
 from rig import strictjson
 from rig.domain.records import ArmedStimulus, BenchKind, StimulusPlan, StreamGrant, StreamSpec
 from rig.domain.seams import Frames, HostTime
-from rig.errors import AcquisitionLost, RigError, UsageError
+from rig.errors import UsageError
+from rig.rawfile import RawFile, replace_text
 from rig.session.manifest import SCHEMA
 from rig.session.read import EVENTS, MANIFEST, MARKS, TRUTH, hash_file
 from rig.wavwriter import WavWriter
@@ -32,11 +32,7 @@ class SessionWriter:
         self._time = time
         self._open_run: RunWriter | None = None
         self._finished = False
-        self._last_event_s: float | None = None
-        try:
-            self._events = open(directory / EVENTS, "xb", buffering=0)  # noqa: SIM115 - closed by finish
-        except OSError as error:
-            raise _lost(EVENTS, error) from error
+        self._events = RawFile(directory / EVENTS)
         self._store_manifest()
 
     @classmethod
@@ -115,10 +111,7 @@ class SessionWriter:
         if at_s is None and self._time is not None:
             at_s = self._time.now().seconds
         line = strictjson.dump({"t_s": at_s, "run": run, "event": kind, **_plain(facts)})
-        try:
-            self._events.write(line.encode("utf-8", "backslashreplace") + b"\n")
-        except OSError as error:
-            raise _lost(EVENTS, error) from error
+        self._events.write(line.encode("utf-8", "backslashreplace") + b"\n")
 
     def serial_frame(self, direction: str, at_s: float, message: object) -> None:
         """Logs one serial frame: a `FrameSink` for the link. Raw bytes are written in hexadecimal."""
@@ -137,7 +130,7 @@ class SessionWriter:
         """Stores what the simulated world really did. Only a simulated bench has a truth."""
         if self._manifest["bench"] != BenchKind.SIMULATED:
             raise ValueError("only a simulated session has a truth")
-        _replace(self.directory / TRUTH, strictjson.dump(_plain(truth), indent=1) + "\n")
+        replace_text(self.directory / TRUTH, strictjson.dump(_plain(truth), indent=1) + "\n")
 
     def finish(self, status: str = "complete") -> None:
         """Closes an open run, hashes every file and writes the last manifest. A second call does nothing."""
@@ -161,16 +154,11 @@ class SessionWriter:
         self._store_manifest()
 
     def _store_manifest(self) -> None:
-        _replace(self.directory / MANIFEST, strictjson.dump(self._manifest, indent=1) + "\n")
+        replace_text(self.directory / MANIFEST, strictjson.dump(self._manifest, indent=1) + "\n")
 
     def _run_closed(self) -> None:
         self._open_run = None
         self._store_manifest()
-
-    def __del__(self) -> None:
-        events = getattr(self, "_events", None)
-        if events is not None:
-            events.close()
 
 
 class RunWriter:
@@ -235,24 +223,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):  # a NumPy scalar
         return value.item()
     return str(value) if isinstance(value, Path) else value
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a file so that a kill leaves the old one or the new one, never half of one."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        with open(beside, "wb") as handle:
-            handle.write(text.encode("utf-8", "backslashreplace"))
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(beside, path)
-    except OSError as error:
-        raise _lost(path.name, error) from error
-
-
-def _lost(name: str, error: OSError) -> RigError:
-    return AcquisitionLost(
-        f"{name} cannot be written: {error.strerror or error}",
-        "room and permission to store the session",
-        "free some space or choose another folder with --out",
-    )
