@@ -9,8 +9,8 @@ from rig import errors
 
 _HEAD = """# Errors and exit codes
 
-Every error that a user can act on is three lines on stderr: what happened, what was expected, what to do. stdout carries
-the report and nothing else, so it stays empty then, but for code 7: a refusal is a report too, without a figure.
+Every error that a user can act on is three lines on stderr: what happened, what was expected, what to do. stdout
+carries the report and nothing else, so it stays empty then. A refusal (code 7) is a report too, one without a figure.
 
 | exit code | means | who must act |
 | --- | --- | --- |

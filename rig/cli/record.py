@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
-from rig.acquire.link import Link
+from rig.acquire.board import Link
 from rig.bench import BenchPlan, plan_runs, run_plan
 from rig.cli.bench_choice import ChosenBench
 from rig.cli.progress import Display
-from rig.domain.records import ChannelRoles, StreamSpec
+from rig.domain.records import BenchKind, ChannelRoles, StreamSpec
 from rig.domain.waveforms import STIMULI
 from rig.environment import environment
 from rig.session import SessionWriter
@@ -89,6 +89,17 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
         "mode": options.mode,
         "roles": {"ref": plan.roles.ref, "ear": plan.roles.ear},
         "runs_planned": options.runs,
+        "options": {
+            "stimuli": options.stimuli,
+            "stimulus": options.stimulus,
+            "lead_in": options.lead_in,
+            "wav": None if options.wav is None else Path(options.wav).name,
+            "spacing_s": options.spacing_s,
+            "blank": options.blank,
+            "board": bench.pipe is not None,
+        },
+        # A simulated measurement is the same whenever it is made; a real one is not, and its identity says so.
+        "started": None if bench.kind is BenchKind.SIMULATED else datetime.now(UTC).isoformat(timespec="seconds"),
         "choices": {
             "min_latency_s": options.min_latency_s,
             "max_latency_s": options.max_latency_s,
@@ -99,6 +110,8 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
     writer = SessionWriter.create(folder, manifest, bench.time)
     try:
         link = None if bench.pipe is None else Link(bench.pipe, bench.time, on_frame=writer.serial_frame)
+        if link is not None:
+            writer.note(board=link.identify())
         display.expect_runs(options.runs)
         if bench.truth is None:
             run_plan(plan, bench.audio, link, bench.system, bench.time, writer, display.bench)

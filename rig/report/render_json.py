@@ -10,6 +10,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 import rig
 from rig.domain.records import BlankFloor, ChannelLevel, Correction, Reason, StreamGrant, StreamSpec, Trial
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
@@ -217,6 +219,8 @@ def _rounded(value: Any, name: str = "") -> Any:
         return {key: _rounded(item, key if key.endswith("_s") else inherited or key) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_rounded(item, name) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool) or not isinstance(value, float):
         return value
     if value != value or value in (float("inf"), float("-inf")):

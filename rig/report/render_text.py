@@ -214,6 +214,7 @@ def _bench_lines(facts: MeasurementFacts) -> list[str]:
         lines.append(
             f"  played   {runs}{facts.plan.count} x {facts.plan.kind}{lead}, by the {_source(facts.plan.source)}"
         )
+        lines.append(f"  muted    {_blank(facts)}")
     for correction in facts.corrections:
         lines.append(
             f"  applied  {correction.name} {ms(correction.value_s, 3, signed=True)} ms"
@@ -222,6 +223,14 @@ def _bench_lines(facts: MeasurementFacts) -> list[str]:
     if facts.session is not None:
         lines.append(f"  session  {facts.session}")
     return lines
+
+
+def _blank(facts: MeasurementFacts) -> str:
+    if facts.blank is None:
+        return "not measured"
+    if facts.blank.leak_lag_s is None:
+        return f"{_count(facts.blank.n_trials, 'stimulus', 'stimuli')} with the system muted: no leak heard"
+    return f"a leak from mouth to ear after {ms(facts.blank.leak_lag_s)} ms"
 
 
 def _blocks(frames: int | None) -> str:
@@ -236,5 +245,5 @@ def _source(source: str) -> str:
     return {"mcu": "board", "interface": "interface's output"}.get(source, source)
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str, plural: str | None = None) -> str:
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"

@@ -42,6 +42,7 @@ def budget_lines(report: Report) -> list[str]:
     for run in report.runs:
         if run.latency is None:
             continue
+        lines.append(f"  run {run.analysis.run}: U95 of the median {ms(run.latency.u95_s, 4)} ms")
         for term in run.analysis.budget:
             lines += _budget_line(term.u_s, term.kind, f"{term.term} ({term.source})")
         common = math.sqrt(math.fsum(t.u_s**2 for t in run.analysis.budget if t.kind == "B"))
