@@ -23,9 +23,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def count(request: pytest.FixtureRequest) -> Callable[[int], int]:
+def count(size: str) -> Callable[[int], int]:
     """Turns a full count into the count of this run: itself, or a tenth of it, at least one."""
-    size = request.getfixturevalue("size")
     return lambda full: full if size == "full" else max(1, full // 10)
 
 
@@ -34,8 +33,9 @@ def figures(request: pytest.FixtureRequest) -> Figures:
     """Collects the lines that a benchmark measured; prints them at once and keeps them for docs/truth.md."""
     doc = request.function.__doc__ or ""
     title = doc.strip().splitlines()[0].rstrip(".") if doc.strip() else request.node.name
-    kept = Figures(title=title, test=request.node.name)
-    request.node.user_properties.append((_FIGURES, kept))
+    kept = Figures(title=title)
+    # As plain lists and strings: under pytest-xdist the properties travel from worker to controller.
+    request.node.user_properties.append((_FIGURES, [kept.title, kept.lines]))
     return kept
 
 
@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, []):
             if report.when == "call":
-                blocks += [(kept, outcome) for name, kept in report.user_properties if name == _FIGURES]
+                blocks += [(Figures(*kept), outcome) for name, kept in report.user_properties if name == _FIGURES]
     whole = not config.getoption("keyword") and all("::" not in str(a) for a in config.args)
     if blocks and whole:
         page = write_truth_page(Path(str(config.rootpath)) / "docs" / "truth.md", blocks)

@@ -13,7 +13,6 @@ class Figures:
     """Lines of text of one benchmark under a title; `say` also prints, so that a failing test shows them."""
 
     title: str
-    test: str
     lines: list[str] = field(default_factory=list)
 
     def say(self, line: str) -> None:

@@ -13,7 +13,9 @@ import numpy as np
 from worlds import RATE_HZ
 from worlds.recording import Recording, Scene, build
 
-from rig.domain.records import AnalysisHints, ChannelRoles, Reason, RunAnalysis, Trial
+from rig.domain.records import AnalysisHints, BenchKind, ChannelRoles, Reason, RunAnalysis, Trial
+from rig.domain.report import MeasurementFacts
+from rig.report.summary import summarise
 
 GROSS_S = 0.5e-3
 """An accepted figure further than this from the truth is gross."""
@@ -62,6 +64,11 @@ def analyse(recording: Recording, hints: AnalysisHints | None = None) -> RunAnal
     from rig.analyse.run import analyse_run
 
     return analyse_run(recording.source(), ROLES, hints or AnalysisHints(stimulus=planned(recording.scene.kind)))
+
+
+def refusal(run: RunAnalysis) -> Reason | None:
+    """Why a user gets no figure from this run alone; None: there is one. Analysis and report both have a say."""
+    return summarise([run], MeasurementFacts("call", BenchKind.FILE)).runs[0].refusal
 
 
 def planned(kind: str) -> str:

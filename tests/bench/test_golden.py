@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from figures import Figures
-from harness import ROLES
+from harness import ROLES, refusal
 
 from rig.domain.records import AnalysisHints
 from rig.recording import open_recording
@@ -41,7 +41,7 @@ def check(name: str, kind: str, expected_ms: float, limit_ms: float, told: bool,
         f" {len(found)} accepted, spread {np.ptp(found) if found else float('nan'):.4f} ms {' '.join(why)}".rstrip()
     )
     assert len(run.trials) == 6, [t.reference_frame for t in run.trials]
-    assert run.refusal is None, (run.refusal, run.refusal_detail)
+    assert refusal(run) is None, (refusal(run), run.refusal_detail)
     assert len(found) >= 5, why
     assert np.median(found) == pytest.approx(expected_ms, abs=limit_ms)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import ROLES, analyse, judge, reasons
+from harness import ROLES, analyse, judge, reasons, refusal
 from worlds import RATE_HZ, faults
 from worlds.recording import Recording, Scene, build
 from worlds.source import ArraySource
@@ -36,7 +36,7 @@ def commanded(recording: Recording) -> tuple[float, ...]:
 
 def every_reason(run: RunAnalysis) -> set[Reason]:
     """The reasons of the run and of its trials."""
-    return {t.reason for t in run.trials if t.reason is not None} | ({run.refusal} if run.refusal else set())
+    return {t.reason for t in run.trials if t.reason is not None} | ({why} if (why := refusal(run)) else set())
 
 
 def test_samples_lost_between_stimulus_and_response(seed: int) -> None:
@@ -62,7 +62,7 @@ def test_the_label_names_another_rate(true_hz: int, label_hz: int, seed: int) ->
     hints = AnalysisHints(stimulus="chirp", spacing_s=commanded(r))
     run = analyse_run(ArraySource(frames, label_hz), ROLES, hints)
     assert figures_of(run) == []
-    assert run.refusal is Reason.RATE_MISMATCH, (run.refusal, run.refusal_detail)
+    assert refusal(run) is Reason.RATE_MISMATCH, (refusal(run), run.refusal_detail)
     right = analyse_run(ArraySource(frames, true_hz), ROLES, hints)
     assert figures_of(right) == pytest.approx(list(r.truth_s), abs=SAMPLE_S)
 
@@ -83,7 +83,7 @@ def test_a_cable_is_nearly_instant(seed: int) -> None:
     """A tool called everything under 0.2 ms crosstalk: a cable between two converters has 0.1 ms, and that is right."""
     r = recorded(seed, latency_s=0.1e-3, spread_samples=0.0, snr_db=50.0, ear_gain=0.8)
     run = analyse(r)
-    assert run.refusal is None, (run.refusal, run.refusal_detail)
+    assert refusal(run) is None, (refusal(run), run.refusal_detail)
     assert figures_of(run) == pytest.approx([0.1e-3] * 8, abs=0.1 * SAMPLE_S)
 
 
@@ -95,7 +95,7 @@ def test_steady_beat_and_a_delay_longer_than_the_beat(kind: str, seed: int) -> N
     for t in run.trials:
         if t.latency_s is not None:
             assert t.latency_s == pytest.approx(1.2, abs=1e-3), t
-    assert figures_of(run) or run.refusal is not None
+    assert figures_of(run) or refusal(run) is not None
 
 
 @pytest.mark.parametrize("kind", ["chirp", "click"])
@@ -106,7 +106,7 @@ def test_uneven_beat_and_a_delay_longer_than_the_beat(kind: str, seed: int) -> N
     for t in run.trials:
         if t.latency_s is not None:
             assert t.latency_s == pytest.approx(1.2, abs=1e-3), t
-    assert figures_of(run) or run.refusal is not None
+    assert figures_of(run) or refusal(run) is not None
 
 
 def test_a_short_delay_on_a_steady_beat(seed: int) -> None:
@@ -124,7 +124,7 @@ def test_nothing_arrives_before_it_was_played(seed: int) -> None:
     run = analyse(r.with_frames(np.stack([r.frames[:, 0], ear], axis=1)))
     for t in run.trials:
         assert t.latency_s is None or t.latency_s >= 0.0, t
-    assert run.refusal is not None
+    assert refusal(run) is not None
     assert len(figures_of(run)) < 3
 
 
@@ -162,7 +162,7 @@ def test_recorder_that_leaves_out_silence(seed: int) -> None:
     wanted_s = r.frames.shape[0] / RATE_HZ
     run = analyse(r, AnalysisHints(stimulus="chirp", elapsed_s=wanted_s / 0.62))
     assert figures_of(run) == []
-    assert run.refusal in (Reason.GAP_IN_WINDOW, Reason.RATE_MISMATCH), run.refusal
+    assert refusal(run) in (Reason.GAP_IN_WINDOW, Reason.RATE_MISMATCH), refusal(run)
     assert run.refusal_detail
     fine = analyse(r, AnalysisHints(stimulus="chirp", elapsed_s=wanted_s * 1.004))
     assert len(figures_of(fine)) == 8
@@ -176,7 +176,7 @@ def test_a_recording_shorter_than_a_stimulus(n_frames: int, seed: int) -> None:
     frames = 0.01 * np.random.default_rng(seed).standard_normal((n_frames, 2))
     run = analyse_run(ArraySource(frames), ROLES, AnalysisHints())
     assert figures_of(run) == []
-    assert run.refusal is not None
+    assert refusal(run) is not None
 
 
 def test_a_stimulus_in_the_last_20_ms(seed: int) -> None:
@@ -195,7 +195,7 @@ def test_delay_beyond_the_window(kind: str, seed: int) -> None:
     r = recorded(seed, kind=kind, latency_s=1.4, spacing_s=(2.5, 3.2))
     run = analyse(r, AnalysisHints(stimulus=kind, max_latency_s=1.0))
     assert figures_of(run) == []
-    assert run.refusal is not None
+    assert refusal(run) is not None
     wide = analyse(r, AnalysisHints(stimulus=kind))
     assert figures_of(wide) == pytest.approx(list(r.truth_s), abs=TENTH_MS)
 
