@@ -7,7 +7,7 @@ reader that lost its place finds it again at the next one.
 
 from __future__ import annotations
 
-import functools
+import binascii
 from collections.abc import Iterable
 
 MAX_FRAME_BYTES = 64  # with both delimiters: a board keeps two of these in its memory
@@ -15,23 +15,9 @@ MAX_BODY_BYTES = MAX_FRAME_BYTES - 5  # 2 delimiters, 1 COBS byte, 2 CRC bytes
 OVERHEAD_BYTES = 5
 
 
-@functools.cache
-def _crc_table() -> tuple[int, ...]:
-    table = []
-    for high in range(256):
-        crc = high << 8
-        for _ in range(8):
-            crc = ((crc << 1) ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
-        table.append(crc)
-    return tuple(table)
-
-
 def crc16(data: bytes) -> int:
     """CRC-16/IBM-3740; the check value of b"123456789" is 0x29B1."""
-    crc, table = 0xFFFF, _crc_table()
-    for byte in data:
-        crc = ((crc << 8) & 0xFFFF) ^ table[(crc >> 8) ^ byte]
-    return crc
+    return binascii.crc_hqx(data, 0xFFFF)
 
 
 def frame(body: bytes) -> bytes:
