@@ -132,6 +132,7 @@ class SimBench:
                 "output_claimed_s": spec.output_claimed_s,
                 "adc_claim_error_s": spec.adc_claim_error_s,
             },
+            "ear_noise_rms": self._scene.ear_sigma,
             "leak": None
             if spec.leak_db is None
             else {"lag_s": self._paths.leak_s, "relative_db": spec.leak_db, "distance_m": spec.leak_distance_m},
@@ -150,7 +151,9 @@ class SimBench:
                 }
                 for start in self._system.starts
             ],
-            "unanswered": [self._fired(tone) for tone in self._scene.tones if id(tone) not in heard],
+            "unanswered": [
+                self._fired(tone) for tone in self._scene.tones if id(tone) not in heard and not tone.called_off
+            ],
         }
 
     def _stimulus(self, index: int, passage: Passage) -> dict[str, Any]:

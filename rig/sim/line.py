@@ -68,7 +68,7 @@ class LineSystem:
             old = tone.start_s + before_s - out_s < step_s
             new = tone.start_s + tone.length_s + after_s - out_s >= step_s
             parts = [(before_s, False)] * old + [(after_s, True)] * new
-        if stem is tone:
+        if stem is tone and not tone.called_off:
             passage = self._system.passage(tone, start, parts[0][0])
             passage.eaten, passage.changed = eaten, len(parts) > 1
         for latency_s, stepped in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -46,14 +47,8 @@ class Scene:
         self._reference: list[Rendered] = []
         self._ear: list[Rendered] = []
         self._n_stimuli = 0
-        self._chirp_rms = self._nominal_rms()
-        ear_sigma = 0.0 if spec.snr_db is None else self._chirp_rms * 10 ** (-spec.snr_db / 20)
-        reference_db = spec.reference_snr_db
         reference_rms = spec.reference_level * SNR_AMPLITUDE / math.sqrt(2.0)
-        reference_sigma = 0.0 if reference_db is None else reference_rms * 10 ** (-reference_db / 20)
-        self.ear_sigma = ear_sigma
-        self._ear_noise = FrameNoise(seed, CAUSE_EAR_NOISE, ear_sigma, spec.noise_colour)
-        self._reference_noise = FrameNoise(seed, CAUSE_REF_NOISE, reference_sigma)
+        self._reference_noise = FrameNoise(seed, CAUSE_REF_NOISE, _sigma(reference_rms, spec.reference_snr_db))
         self._hum_phases = generator(seed, CAUSE_HUM).uniform(0.0, 2 * np.pi, 6)
 
     def attach(self, system: EarSystem) -> None:
@@ -156,7 +151,17 @@ class Scene:
         spectrum = tone.spectrum(rate, start_frame, n_fft)
         return spectrum * self._paths.board_output(n_fft) if tone.held else spectrum
 
-    def _nominal_rms(self) -> float:
+    @cached_property
+    def ear_sigma(self) -> float:
+        """RMS of the noise on the ear channel."""
+        return _sigma(self._chirp_rms, self.spec.snr_db)
+
+    @cached_property
+    def _ear_noise(self) -> FrameNoise:
+        return FrameNoise(self._seed, CAUSE_EAR_NOISE, self.ear_sigma, self.spec.noise_colour)
+
+    @cached_property
+    def _chirp_rms(self) -> float:
         """RMS over its own length of what a chirp at SNR_AMPLITUDE makes the ear hear through the system."""
         samples = board_samples("chirp", SNR_AMPLITUDE) / BOARD_FULL_SCALE
         tone = Tone(0, 0.0, samples, float(BOARD_TONE_RATE_HZ), True, 0.0, "mcu")
@@ -175,6 +180,10 @@ class Scene:
         frames = np.arange(first, first + len(ear), dtype=np.float64)
         for k, (weight, phase) in enumerate(zip(weights, self._hum_phases, strict=True), start=1):
             ear += weight * np.sin(2 * np.pi * np.fmod(k * self.spec.hum_hz / self.spec.rate_hz * frames, 1.0) + phase)
+
+
+def _sigma(rms: float, snr_db: float | None) -> float:
+    return 0.0 if snr_db is None else rms * float(10.0 ** (-snr_db / 20.0))
 
 
 class Cancel(Protocol):

@@ -173,7 +173,7 @@ class _Stream:
             spectrum = spectrum * world.paths.to_microphone(n_fft) * converter(n_fft)
             heard_from = max(math.ceil(world.clock.reading(tone.told_s)), base)
             self._heard.append(Rendered(base, impulse_response(spectrum, n_fft), heard_from))
-            if tone.undoes is None and self._start.running_at(at_s):
+            if tone.undoes is None and not tone.called_off and self._start.running_at(at_s):
                 latency_s = world.system.latency_s(self._start, tone.start_s, stepped=False)
                 world.system.passage(tone, self._start, latency_s, self._algorithm_s)
         self.waiting = waiting

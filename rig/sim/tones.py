@@ -32,6 +32,11 @@ class Tone:
     cut_s: float | None = None
 
     @property
+    def called_off(self) -> bool:
+        """Whether it was cut off before it began: it never sounds."""
+        return self.cut_s is not None and self.cut_s <= self.start_s
+
+    @property
     def length_s(self) -> float:
         return len(self.samples) / self.rate_hz
 
