@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, signal
 
-from rig.sim.bandlimited import Floats, Spectrum, analogue, converter, delay, rc_lowpass
+from rig.sim.bandlimited import KERNEL_HALF, Floats, Spectrum, analogue, converter, delay, rc_lowpass
 from rig.sim.noise import generator
-from rig.sim.room import NO_REFLECTIONS, Reflections, reflections
+from rig.sim.room import reflections
 from rig.sim.world import CAUSE_ROOM_IN, CAUSE_ROOM_LEAK, CAUSE_ROOM_OUT, SPEED_OF_SOUND_M_S, WorldSpec
 
 RC_CORNER_HZ = 15_900.0
@@ -93,25 +93,28 @@ class Paths:
     def _room_length_s(self) -> float:
         return 0.6 * (self.spec.rt60_s or 0.0)  # the response is cut 36 dB down
 
-    def _room(self, cause: int, distance_m: float) -> Reflections:
+    def _room(self, cause: int, distance_m: float) -> Floats:
+        """The reflections as an impulse response that begins with the direct sound."""
+        n_frames = math.ceil(self._room_length_s * self.spec.rate_hz) + 4 * KERNEL_HALF
         if self.spec.rt60_s is None:
-            return NO_REFLECTIONS
-        return reflections(generator(self._seed, cause), distance_m, self.spec.rt60_s, self._room_length_s)
+            return np.zeros(n_frames)
+        room = reflections(generator(self._seed, cause), distance_m, self.spec.rt60_s, self._room_length_s)
+        return room.response(self.spec.rate_hz, n_frames)
 
     @cached_property
-    def _room_in(self) -> Reflections:
+    def _room_in(self) -> Floats:
         return self._room(CAUSE_ROOM_IN, self.spec.mouth_distance_m)
 
     @cached_property
-    def _room_out(self) -> Reflections:
+    def _room_out(self) -> Floats:
         return self._room(CAUSE_ROOM_OUT, self.spec.ear_distance_m)
 
     @cached_property
-    def _room_leak(self) -> Reflections:
+    def _room_leak(self) -> Floats:
         return self._room(CAUSE_ROOM_LEAK, self.spec.leak_distance_m)
 
     def _build_in(self, n_fft: int) -> Spectrum:
-        response = _room_spectrum(self._room_in, self.spec.rate_hz, n_fft)
+        response = _room_spectrum(self._room_in, n_fft)
         if self.spec.mouth_band_hz is not None:
             response *= transducer(self.spec.mouth_band_hz, 2, 2, n_fft, self.spec.rate_hz)
         if self.spec.telephone_band_hz is not None:
@@ -120,7 +123,7 @@ class Paths:
 
     def _build_out(self, n_fft: int) -> Spectrum:
         spec = self.spec
-        response = _room_spectrum(self._room_out, spec.rate_hz, n_fft) * (spec.polarity * self.ear_gain)
+        response = _room_spectrum(self._room_out, n_fft) * (spec.polarity * self.ear_gain)
         if spec.speaker_band_hz is not None:
             response *= transducer(spec.speaker_band_hz, 2, 4, n_fft, spec.rate_hz)
         if spec.echo_db is not None:
@@ -131,7 +134,7 @@ class Paths:
         spec = self.spec
         if spec.leak_db is None:
             return np.zeros(n_fft // 2 + 1, dtype=np.complex128)
-        response = _room_spectrum(self._room_leak, spec.rate_hz, n_fft)
+        response = _room_spectrum(self._room_leak, n_fft)
         if spec.mouth_band_hz is not None:
             response *= transducer(spec.mouth_band_hz, 2, 2, n_fft, spec.rate_hz)
         gain = self.ear_gain * 10.0 ** (spec.leak_db / 20.0)
@@ -157,10 +160,13 @@ def _butterworth(order: int, edges_hz: list[float], kind: str, n_fft: int, rate_
     return analogue(zeros, poles, float(gain), n_fft, rate_hz)
 
 
-def _room_spectrum(room: Reflections, rate_hz: float, n_fft: int) -> Spectrum:
-    if not len(room.delay_s):
-        return np.ones(n_fft // 2 + 1, dtype=np.complex128)
-    return np.asarray(1.0 + fft.rfft(room.response(rate_hz, n_fft)), dtype=np.complex128)
+def _room_spectrum(response: Floats, n_fft: int) -> Spectrum:
+    """Direct sound and reflections; what rings before frame 0 is wrapped to the end, whatever the length."""
+    placed = np.zeros(n_fft)
+    kept = min(len(response), n_fft) - KERNEL_HALF
+    placed[:kept] = response[:kept]
+    placed[n_fft - KERNEL_HALF :] = response[len(response) - KERNEL_HALF :]
+    return np.asarray(1.0 + fft.rfft(placed), dtype=np.complex128)
 
 
 def impulse_response(spectrum: Spectrum, n_fft: int) -> Floats:

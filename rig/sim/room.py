@@ -29,9 +29,6 @@ class Reflections:
         return place_impulses(self.delay_s * rate_hz, self.gain, n_frames)
 
 
-NO_REFLECTIONS = Reflections(np.zeros(0), np.zeros(0))
-
-
 def reflections(rng: np.random.Generator, distance_m: float, rt60_s: float, length_s: float) -> Reflections:
     """Reflections of a room with reverberation time `rt60_s` between two random points `distance_m` apart.
 
