@@ -133,8 +133,8 @@ class LivePainter:
         if not self._started:
             self._started = True
             self._live.start()
-        head = Text(lines[0] + "\n", style="bold")
-        self._live.update(head + Text("\n".join(lines[1:]), style="dim"), refresh=True)
+        shown = Text.assemble((lines[0], "bold"), "\n", ("\n".join(lines[1:]), "dim"))
+        self._live.update(shown, refresh=True)
 
     def close(self) -> None:
         if self._started:

@@ -12,8 +12,10 @@ from rig.domain.report import (
     LatencyStatistics,
     MeasurementFacts,
     RunReport,
+    Spread,
 )
 from rig.report.groups import is_mixture
+from rig.report.series import NOTABLE_S
 
 DC_NOTABLE = 0.01
 HUM_NOTABLE_DBFS = -40.0
@@ -25,13 +27,14 @@ def caveats_of(
     facts: MeasurementFacts,
     runs: Sequence[RunReport],
     latency: LatencyStatistics | None,
+    spread: Spread | None,
     between: BetweenRuns | None,
     grouping: Grouping | None,
 ) -> tuple[str, ...]:
     """All caveats of a report, the ones that change the reading of the headline first; none twice."""
     found: list[str] = []
     if latency is not None:
-        found += _about_the_median(runs, latency, between, grouping)
+        found += _about_the_median(runs, latency, spread, between, grouping)
     found += _about_the_limit(facts, latency)
     found += _about_missing_trials(facts, runs, latency is not None)
     found += _about_the_recording(facts)
@@ -45,18 +48,21 @@ def caveats_of(
 def _about_the_median(
     runs: Sequence[RunReport],
     latency: LatencyStatistics,
+    spread: Spread | None,
     between: BetweenRuns | None,
     grouping: Grouping | None,
 ) -> Iterable[str]:
     if grouping is not None and len(grouping.clusters) > 1:
-        groups = _listed([_group_words(c) for c in grouping.clusters])
         if is_mixture(grouping):
+            groups = _listed([_group_words(c) for c in grouping.clusters])
             yield (
                 f"the trials fall into {len(grouping.clusters)} groups, {groups}; the median over all of them is a"
                 " mixture and stands for none"
             )
         else:
-            yield f"each start lands somewhere else: {groups}; the next one may land elsewhere again"
+            starts = sorted((c.runs[0], c.median_s) for c in grouping.clusters)
+            places = _listed([f"run {run} at {_ms(median_s)} ms" for run, median_s in starts])
+            yield f"each start lands somewhere else: {places}; the next one may land elsewhere again"
     for run in runs:
         for step in run.steps:
             yield (
@@ -77,7 +83,7 @@ def _about_the_median(
             f"{len(grouping.outliers)} accepted {'trials stand' if plural else 'trial stands'} alone: {listed} (over"
             f" {_ms(grouping.gap_s)} ms from any group of 3); kept in every statistic, since a real hiccup counts"
         )
-    if latency.n_effective < 0.999 * latency.n:
+    if latency.n_effective < 0.999 * latency.n and spread is not None and spread.within_s >= NOTABLE_S:
         yield (
             f"successive trials resemble each other: the interval counts {latency.n} trials as"
             f" {latency.n_effective:.0f} independent ones"

@@ -29,18 +29,19 @@ def summarise(runs: Sequence[RunAnalysis], facts: MeasurementFacts) -> Report:
     grouping = group_trials(
         [Placed(r.run, t.index, t.latency_s) for r in figured for t in r.trials if t.valid and t.latency_s is not None]
     )
+    spread = spread_within(samples) if samples else None
     return Report(
         facts=facts,
         outcome=_outcome(latency.median_s if latency is not None else None, facts.limit_s),
         latency=latency,
         mixture=grouping is not None and is_mixture(grouping),
         runs=reports,
-        spread=spread_within(samples) if samples else None,
+        spread=spread,
         between=between,
         grouping=grouping,
         refusals=_refusals(reports),
         polarity=_polarity(figured),
-        caveats=caveats_of(facts, reports, latency, between, grouping),
+        caveats=caveats_of(facts, reports, latency, spread, between, grouping),
     )
 
 
