@@ -138,7 +138,7 @@ class _Recorder:
         assert self._link is not None, "a plan for the board was checked to have one"
         armed = self._link.arm(self._stimuli)
         self._run.armed(armed)
-        self._run.event("armed", kind_armed=armed.kind, count=armed.count, spacing_ticks=armed.spacing_ticks)
+        self._run.event("armed", stimulus=armed.kind, count=armed.count, spacing_ticks=armed.spacing_ticks)
         self._progress("armed", {"run": self._run.number, "armed": armed})
         self._link.fire()
         self._run.event("fire")
