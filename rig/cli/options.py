@@ -34,7 +34,7 @@ def duration_s(text: str) -> float:
     if unit not in _UNITS_S:
         raise UsageError(f"{text!r} has the unit {unit!r}", f"one of {', '.join(_UNITS_S)}", "write 150ms or 1.2s")
     if value < 0.0:
-        raise UsageError(f"{text!r} is negative", "a duration of 0 or more", "give it without the minus sign")
+        raise UsageError(f"{text!r} is negative", "a duration of 0 or more, such as 150ms", "leave the minus sign out")
     return value * _UNITS_S[unit]
 
 
@@ -79,7 +79,9 @@ def split_stimulus(text: str) -> tuple[str, str | None]:
 def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
     """`text` where it is allowed, else a UsageError that lists what is."""
     if text not in allowed:
-        raise UsageError(f"{option} {text}", f"one of {', '.join(allowed)}", "choose one of these")
+        raise UsageError(
+            f"{option} {text}: there is no such choice", f"one of {', '.join(allowed)}", "choose one of these"
+        )
     return text
 
 

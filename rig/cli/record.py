@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rig.acquire.board import Link
 from rig.bench import BenchPlan, plan_runs, run_plan
+from rig.bench.plan import check_fits, check_plan, playback
 from rig.cli.bench_choice import ChosenBench
 from rig.cli.progress import Display
-from rig.domain.records import BenchKind, ChannelRoles, StreamSpec
-from rig.domain.waveforms import STIMULI
+from rig.domain.records import BenchKind, ChannelRoles, StimulusPlan, StreamSpec
 from rig.environment import environment
 from rig.session import SessionWriter
 
@@ -19,8 +19,6 @@ RATE_HZ = 48_000
 AMPLITUDE = 0.5
 """Of full scale: 6 dB of room for loudspeakers and inputs."""
 
-LEAD_IN_S = 1.3
-LONGEST_WAV_S = 10.0
 LATENCY_EXPECTED_S = 1.6
 """Stimuli are this far apart at least, beyond their own length, unless --max-latency asks for more."""
 
@@ -51,12 +49,16 @@ class MeasureOptions:
 
 
 def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
-    """The plan of the measurement. What the board cannot play (a lead-in, a file) the interface plays."""
+    """The plan of the measurement. What the board cannot play (a lead-in, a file) the interface plays.
+
+    Raises UsageError for a plan that cannot be carried out, before anything is put on disk."""
     by_board = bench.pipe is not None and options.lead_in is None and options.wav is None
+    source = "mcu" if by_board else "interface"
+    one = StimulusPlan(options.stimulus, 1, (), AMPLITUDE, source, options.lead_in, options.wav)
+    sounds_s = len(playback(one, RATE_HZ, 0).wave) / RATE_HZ
     latency_s = max(LATENCY_EXPECTED_S, (options.max_latency_s or 0.0) + MARGIN_S)
-    sounds_s = _length_s(options) + (LEAD_IN_S if options.lead_in is not None else 0.0)
     least_s = sounds_s + latency_s if options.spacing_s is None else options.spacing_s
-    return BenchPlan(
+    plan = BenchPlan(
         stream=StreamSpec(bench.device, RATE_HZ, max(2, options.ref, options.ear)),
         roles=ChannelRoles(options.ref - 1, options.ear - 1),
         stimuli=plan_runs(
@@ -67,7 +69,7 @@ def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
             min_spacing_s=least_s,
             max_spacing_s=least_s + SPACING_VARIES_S,
             amplitude=AMPLITUDE,
-            source="mcu" if by_board else "interface",
+            source=source,
             lead_in=options.lead_in,
             wav=options.wav,
         ),
@@ -76,6 +78,10 @@ def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
         tail_s=latency_s,
         response_s=min(latency_s, 1.0),
     )
+    check_plan(plan, has_board=bench.pipe is not None)
+    for stimuli in plan.stimuli:
+        check_fits(stimuli, sounds_s)
+    return plan
 
 
 def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder: Path) -> None:
@@ -139,7 +145,3 @@ def session_folder(options: MeasureOptions, bench: ChosenBench) -> Path:
         number += 1
         folder = Path(SESSIONS) / f"{stem}-{number}"
     return folder
-
-
-def _length_s(options: MeasureOptions) -> float:
-    return LONGEST_WAV_S if options.wav is not None else STIMULI[options.stimulus].duration_s
