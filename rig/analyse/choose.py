@@ -36,10 +36,16 @@ class Choice:
     other_lag: float | None = None  # the other arrival of an undecided pair, in samples
 
 
-def choose(evidence: list[Evidence], rate_hz: float, leak_cleared: bool) -> list[Choice | None]:
-    """One choice an evidence; None where nothing was timed. `leak_cleared`: a blank run or a limit rules a leak out."""
+def choose(
+    evidence: list[Evidence], rate_hz: float, leak_cleared: bool, stacked: list[float] | None = None
+) -> list[Choice | None]:
+    """One choice an evidence; None where nothing was timed. `leak_cleared`: a blank run or a limit rules a leak out.
+    `stacked`: distances (s) before the dominant arrival at which the run's average shows a path."""
     usable = [e for e in evidence if e.arrivals and e.location is not None]
     confirmed = _confirmed_offsets(usable, rate_hz)
+    for distance_s in stacked or []:
+        if not any(abs(distance_s * rate_hz - c) <= 2 * AGREE_S * rate_hz for c in confirmed):
+            confirmed.append(distance_s * rate_hz)
     first_guess = _consensus_lags(usable, rate_hz)
     firsts = [
         a.lag
@@ -113,10 +119,17 @@ def _one(
     if first is None:
         # The run has a path before its dominant one. Hidden under this trial's noise, what is seen here is the echo.
         known = any(abs(lag - dominant.lag) <= agree for lag in firsts)
-        if confirmed and not known and e.location.hidden_db > -BACK_DB:
+        if confirmed and not known and _could_hide(e, confirmed, rate_hz):
             return Choice(None, dominant, "early_hidden", crosstalk, faint_leak)
         return Choice(dominant, None, None, crosstalk, faint_leak)
     return Choice(first, dominant, None, crosstalk, faint_leak)
+
+
+def _could_hide(e: Evidence, confirmed: list[float], rate_hz: float) -> bool:
+    """True when this trial's noise is high enough to hide the run's earlier path, and that path is no leak."""
+    if e.location is None or e.location.hidden_db <= -BACK_DB - 2.0:
+        return False
+    return any(e.arrivals[-1].lag - c >= CROSSTALK_S * rate_hz for c in confirmed)
 
 
 def _comparable_later(e: Evidence, fast: float) -> bool:

@@ -17,23 +17,23 @@ RESCUE_SUPPORT = 3
 
 
 def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, rate_hz: float) -> list[Trial]:
-    """Tone bursts: a trial stands only with at least 2 others, and half of the run, within 0.4 periods of it.
+    """Tone bursts: a trial stands only in a group of at least 3, and 60 % of the run, within a quarter period.
 
     A burst cannot be validated alone: its time reversal is itself, and one period aside its correlation is nearly as
     high (a cycle slip). K random lags in a window T agree within +-w with a chance under C(K, m) m (2w/T)^(m-1).
     """
     lags = np.array([t.latency_s for t in trials if t.valid and t.latency_s is not None])
     centre_hz = 0.5 * (shape.band.low_hz + shape.band.high_hz)
-    width = 0.4 / centre_hz
+    width = 0.25 / centre_hz
     middle = None
     if len(lags):
         ordered = np.sort(lags)
         ends = np.searchsorted(ordered, ordered + 2.0 * width, side="right")
         counts = ends - np.arange(len(ordered))
         k = int(np.argmax(counts))
-        if counts[k] >= max(3, 0.5 * len(trials)):
+        if counts[k] >= max(3, 0.6 * len(trials)):
             middle = float(np.median(ordered[k : ends[k]]))
-    cluster = lags[np.abs(lags - middle) <= 1.5 * width] if middle is not None else lags
+    cluster = lags[np.abs(lags - middle) <= width] if middle is not None else lags
     # A codec's noise is there during the burst only and in no pause: the run's own scatter shows it.
     scatter_s = 1.4826 * float(np.median(np.abs(cluster - np.median(cluster)))) if len(cluster) else 0.0
     judged: list[Trial] = []
@@ -42,7 +42,7 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
             judged.append(trial)
         elif middle is None:
             judged.append(_refuse(trial, "too few other trials agree with this tone burst"))
-        elif abs(trial.latency_s - middle) > 1.5 * width:
+        elif abs(trial.latency_s - middle) > width:
             away = 1e3 * (trial.latency_s - middle)
             judged.append(_refuse(trial, f"{away:+.1f} ms from where most of the run's tone bursts agree"))
         else:
@@ -52,16 +52,22 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
 
 
 def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> list[Trial]:
-    """Accepts weak trials that land where at least three certain ones agree to 0.3 ms.
+    """Accepts weak trials that land where others of the run do, to 0.3 ms.
 
-    The run then supplies the evidence that the trial alone lacks: a false peak falls into that interval by a chance of
-    0.6 ms over the window's length. A run whose latency moves supports nothing, and nothing is rescued.
+    The run then supplies the evidence that the trial alone lacks: three certain trials, or a majority of uncertain ones
+    whose peaks are no chance (a room's reverberation resembles the decoy, yet comes back at the same lag every time). A
+    false peak falls into that interval by a chance of 0.6 ms over the window's length, m of K of them by its (m-1)th
+    power. A run whose latency moves supports nothing, and nothing is rescued.
     """
     sure = np.array([t.latency_s for t in trials if t.valid and t.latency_s is not None])
-    if len(sure) < RESCUE_SUPPORT:
-        return trials
-    middle = float(np.median(sure))
-    if float(np.mean(np.abs(sure - middle) <= RESCUE_S)) < 0.8:
+    middle: float | None = None
+    if len(sure) >= RESCUE_SUPPORT:
+        middle = float(np.median(sure))
+        if float(np.mean(np.abs(sure - middle) <= RESCUE_S)) < 0.8:
+            return trials
+    else:
+        middle = _majority(trials, evidence, rate_hz)
+    if middle is None:
         return trials
     judged: list[Trial] = []
     for trial, e in zip(trials, evidence, strict=True):
@@ -71,7 +77,7 @@ def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> lis
             continue
         arrival = e.arrivals[-1]
         latency_s = arrival.lag / rate_hz
-        # Twice the rescue interval would bite into the noise's own spread and make the figure look better than it is.
+        # Where the interval bites into the noise's own spread the figure would look better than it is.
         if abs(latency_s - middle) > RESCUE_S or 3.0 * arrival.u_noise / rate_hz > RESCUE_S or len(e.arrivals) > 1:
             judged.append(trial)
             continue
@@ -90,6 +96,38 @@ def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> lis
             )
         )
     return judged
+
+
+def _majority(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> float | None:
+    """The lag (s) at which most of the run's trials agree though none is certain, or None.
+
+    At least four and half of the run, at a spacing that is not a steady beat (mains hum keeps step with one), and
+    better than their decoys by 2 dB in the median.
+    """
+    starts = np.array([e.start for e in evidence]) / rate_hz
+    if len(starts) < 4 or float(np.ptp(np.diff(starts))) < 0.02:
+        return None
+    usable = [
+        (e.arrivals[-1].lag / rate_hz, e.location.decoy_db)
+        for t, e in zip(trials, evidence, strict=True)
+        if e.location is not None
+        and e.arrivals
+        and e.location.z >= RESCUE_Z
+        and (t.valid or t.reason in (Reason.LOW_SNR, Reason.NO_ARRIVAL))
+    ]
+    if len(usable) < 4:
+        return None
+    lags = np.array([u[0] for u in usable])
+    order = np.argsort(lags)
+    ordered = lags[order]
+    ends = np.searchsorted(ordered, ordered + RESCUE_S, side="right")
+    counts = ends - np.arange(len(ordered))
+    k = int(np.argmax(counts))
+    chosen = order[k : ends[k]]
+    decoy_db = float(np.median([usable[i][1] for i in chosen]))
+    if len(chosen) < max(4, 0.5 * len(trials)) or decoy_db < 2.0:
+        return None
+    return float(np.median(lags[chosen]))
 
 
 def _refuse(trial: Trial, note: str) -> Trial:

@@ -90,6 +90,7 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
         x,
         window.ear,
         first_lag,
+        window.last_lag,
         rate_hz,
         shape.band,
         noise,
@@ -132,7 +133,7 @@ def _timed(
     precision = wide = None
     for k, candidate in enumerate(chosen):
         pair = LocalPair(window.clip, window.ear, first_lag, round(candidate.lag), rate_hz)
-        search = max(4.0, 0.5 * location.resolution)
+        search = max(4.0, 0.8 * location.resolution)
         arrival = pair.arrival(shape.band, noise, search)
         if arrival is not None:
             arrivals.append(arrival)

@@ -25,6 +25,7 @@ from rig.analyse.spectrum import (
     flat_taper,
     smooth,
 )
+from rig.analyse.stack import POINTS, STEP_S
 
 BACK_DB = 10.0
 """An arrival this far below the dominant one still counts as the first; the definition of "significant"."""
@@ -34,6 +35,7 @@ FAINT_DB = 20.0
 
 FLOOR_SIGMA = 7.0
 DECOY_MARGIN = 1.4
+SIDE_LOBE_MARGIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class Location:
     resolution: float  # about 2.2 / bandwidth
     hidden_db: float  # an earlier arrival weaker than this, against the dominant, could not have been seen
     later: Candidate | None  # strongest arrival well after the dominant one
+    profile: Real  # shape (3, POINTS): what came before, for the run's stack
 
 
 class Template:
@@ -88,6 +91,7 @@ def locate(
     x: Real,
     ear: Real,
     first_lag: int,
+    last_lag: int,
     rate_hz: float,
     band: Band,
     noise: NoiseModel,
@@ -97,9 +101,9 @@ def locate(
 ) -> Location | None:
     """Looks for `x` in `ear`, where ear[k] is k + first_lag samples after the start of `x`.
 
-    Lags from first_lag to first_lag + len(ear) - len(x) are complete; an arrival in the last stretch, cut by the end of
-    `ear`, may be found too and is the caller's to refuse. Returns None when there is nothing at all to correlate (an
-    ear that is constant in the band).
+    Lags from first_lag up to just under last_lag (where the next stimulus's own response may begin) are searched. An
+    arrival that the end of `ear` cuts may be found too and is the caller's to refuse. Returns None when there is
+    nothing at all to correlate (an ear that is constant in the band).
     """
     n = len(x)
     decimate = max(1, int(rate_hz / (2.6 * band.high_hz)))
@@ -109,7 +113,8 @@ def locate(
     Y = np.fft.rfft(ear - ear.mean(dtype=np.float64).astype(ear.dtype), length)[bins]
     X = template.X
     f = template.frequency_hz
-    n_lags = len(ear)
+    resolution = 2.2 * rate_hz / band.width_hz
+    n_lags = min(len(ear), last_lag - first_lag - round(1.5 * resolution))
     grid = _Grid(len(bins), length, n_lags)
 
     cross = Y * np.conj(X)
@@ -132,13 +137,13 @@ def locate(
     decoy_db = 20.0 * math.log10(peak / max(null, 1e-9 * peak))
 
     smoothed = smooth(power, max(1, round(50.0 * length / rate_hz)))
-    inverse = cosine_taper(f, band) / (power + 1e-2 * float(smoothed.max()))
+    inverse = _inverse(power, smoothed, spread, whitened, peak * grid.size, len(ear), cosine_taper(f, band))
     response = grid.envelope(cross * inverse)
     null_response = grid.envelope(mirrored * inverse)
-    resolution = 2.2 * rate_hz / band.width_hz
+    own = grid.envelope(power * inverse)  # what one clean arrival looks like: its own side lobes are no arrivals
     if symmetric:
         null_response = np.zeros_like(null_response)  # its own mirror image: no null at all
-    candidates, hidden_db = _candidates(response, null_response, k0, n, resolution, grid)
+    candidates, hidden_db = _candidates(response, null_response, own, k0, n, resolution, grid)
     later = _later(response, k0, resolution, grid)
 
     at = grid.to_lag(k0)
@@ -157,6 +162,7 @@ def locate(
         resolution=resolution,
         hidden_db=hidden_db,
         later=None if later is None else Candidate(later.lag + first_lag, later.relative_db),
+        profile=_profile(response, null_response, own, candidates[-1].lag, grid, rate_hz),
     )
 
 
@@ -168,7 +174,7 @@ class _Grid:
         self.step = length / self.size  # samples per grid point
         self.count = min(self.size, max(3, int(n_lags / self.step)))
 
-    def envelope(self, bins: Complex) -> Real:
+    def envelope(self, bins: Complex | Real) -> Real:
         return np.asarray(np.abs(np.fft.ifft(bins, self.size))[: self.count])
 
     def series(self, bins: Complex) -> Complex:
@@ -176,6 +182,18 @@ class _Grid:
 
     def to_lag(self, k: int) -> float:
         return k * self.step
+
+
+def _inverse(power: Real, smoothed: Real, spread: Real, whitened: Real, peak: float, n_ear: int, taper: Real) -> Real:
+    """Wiener's inverse filter of the reference, tapered to the band.
+
+    The noise is referred to the input by the gain that the matched filter's peak stands for. For a flat stimulus every
+    choice is alike; in the spectral holes of speech it decides between side lobes and amplified noise.
+    """
+    gain = peak / max(float(np.sum(power * whitened)), 1e-300)
+    noise = spread * n_ear / max(gain * gain, 1e-30)
+    ceiling = float(smoothed.max())
+    return np.asarray(taper / (power + 1e-3 * smoothed + 1e-5 * ceiling + np.minimum(noise, 0.1 * ceiling)))
 
 
 def _peak_lag(envelope: Real, k: int, grid: _Grid) -> float:
@@ -188,7 +206,7 @@ def _peak_lag(envelope: Real, k: int, grid: _Grid) -> float:
 
 
 def _candidates(
-    response: Real, null: Real, k0: int, n: int, resolution: float, grid: _Grid
+    response: Real, null: Real, own: Real, k0: int, n: int, resolution: float, grid: _Grid
 ) -> tuple[list[Candidate], float]:
     guard = max(2, math.ceil(resolution / grid.step))
     low, high = max(0, k0 - guard), min(len(response), k0 + guard + 1)
@@ -206,11 +224,24 @@ def _candidates(
     if top > 2.0 * FLOOR_SIGMA * sigma:
         body = response[: max(0, main - guard // 2)]
         inner = body[1:-1]
-        peaks = np.nonzero((inner >= body[:-2]) & (inner > body[2:]) & (inner >= threshold))[0] + 1
+        lobes = SIDE_LOBE_MARGIN * top / float(own[0]) * own[main - np.arange(1, len(body) - 1)]
+        peaks = np.nonzero((inner >= body[:-2]) & (inner > body[2:]) & (inner >= np.maximum(threshold, lobes)))[0] + 1
         for k in peaks[:32]:
             found.append(Candidate(_peak_lag(response, int(k), grid), 20.0 * math.log10(float(response[k]) / top)))
     found.append(Candidate(_peak_lag(response, main, grid), 0.0))
     return found, 20.0 * math.log10(max(threshold / top, 1e-9))
+
+
+def _profile(response: Real, null: Real, own: Real, main: float, grid: _Grid, rate_hz: float) -> Real:
+    """Relative powers before the dominant arrival, on the stack's grid; 0 before the window's start."""
+    back = np.arange(POINTS) * (STEP_S * rate_hz / grid.step)
+    at = main / grid.step - back
+    low = np.clip(np.floor(at).astype(np.intp), 0, len(response) - 1)
+    whole = np.clip(np.rint(back).astype(np.intp), 0, len(own) - 1)
+    top = max(float(response[min(len(response) - 1, round(main / grid.step))]), 1e-300)
+    inside = at >= 0.0
+    rows = (response[low] / top, null[low] / top, own[whole] / max(float(own[0]), 1e-300))
+    return np.asarray([np.where(inside, row, 0.0) ** 2 for row in rows])
 
 
 def _later(response: Real, k0: int, resolution: float, grid: _Grid) -> Candidate | None:

@@ -13,6 +13,7 @@ from rig.analyse.confirm import by_consensus, rescue
 from rig.analyse.examine import PRE_S, Evidence, examine
 from rig.analyse.levels import LevelMeter
 from rig.analyse.pairing import Pairing, pair_responses
+from rig.analyse.stack import Stack
 from rig.analyse.stimulus import Shape
 from rig.analyse.stream import LAG_LIMIT_S, LagRange, Survey, blocks, survey, windows
 from rig.analyse.uncertainty import budget
@@ -60,7 +61,8 @@ def analyse_run(
     witness = compare([e.reference_frame for e in evidence], stamps_s(hints.fired, hints.spacing_s), rate)
     context = Context(shape, rate, hints, source.n_frames, witness.lost, max(0.0, lags.low_s))
     cleared = hints.min_latency_s is not None or hints.blank is not None
-    choices = choose(evidence, rate, cleared)
+    stacked = _stacked_paths(evidence, shape, rate)
+    choices = choose(evidence, rate, cleared, stacked)
     trials = [judge(e, c, context) for e, c in zip(evidence, choices, strict=True)]
     trials = by_consensus(trials, evidence, shape, rate) if shape.symmetric else rescue(trials, evidence, rate)
     refusal, detail = _run_refusal(
@@ -95,6 +97,15 @@ def _lag_range(hints: AnalysisHints) -> LagRange:
     if hints.blank is not None and hints.blank.leak_lag_s is not None:
         low = max(low, hints.blank.leak_lag_s + LEAK_GUARD_S)
     return LagRange(low, None, LAG_LIMIT_S if hints.max_latency_s is None else hints.max_latency_s)
+
+
+def _stacked_paths(evidence: list[Evidence], shape: Shape, rate: float) -> list[float]:
+    """Distances (s) before the dominant arrival at which the run's average response shows a path."""
+    stack = Stack()
+    for e in evidence:
+        if e.location is not None and single_shot(e, shape) is None:
+            stack.add(e.location.profile)
+    return stack.paths_s(2.2 / shape.band.width_hz)[0]
 
 
 def _closest(evidence: list[Evidence], rate: float) -> float:

@@ -24,6 +24,8 @@ SURVEY_S = 90.0
 SIMILAR = 0.6
 """An event whose best correlation with the run's template is below this is not the stimulus (a pop, a word)."""
 
+WORD_PAUSE_S = 0.3
+
 PAUSE_S = 0.5
 """How much of the pause before a stimulus is kept to know the noise from."""
 
@@ -98,6 +100,8 @@ def survey(source: FrameSource, roles: ChannelRoles, hints: AnalysisHints) -> Su
     if not short.finished:
         return Survey(0.02, (), None, None, 0)
     hold_s = 0.012 if hints.lead_in else natural_hold_s(short.finished, rate)
+    if hints.stimulus == "wav":  # speech, or something like it: a pause between two words does not end it
+        hold_s = max(hold_s, WORD_PAUSE_S)
     gate = Gate(rate, hold_s)
     for start in range(reel.start, reel.stop, BLOCK_FRAMES):
         gate.feed(reel.cut(start, min(start + BLOCK_FRAMES, reel.stop), 0))

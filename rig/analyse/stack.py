@@ -1,0 +1,70 @@
+"""What came before the dominant arrival, averaged over a run: a path too weak to be seen in one noisy trial.
+
+Each trial's response is taken as power relative to its dominant arrival, aligned at that arrival. Noise averages to a
+smooth floor, a real path does not: with K trials its threshold comes down from seven sigma towards the floor itself.
+Memory is flat: sums only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rig.analyse.spectrum import Real
+
+STEP_S = 0.00015
+REACH_S = 0.2
+POINTS = round(REACH_S / STEP_S)
+FLOOR_HALF_POINTS = 60
+LEAST_POWER = 0.05
+"""-13 dB: a stacked path below this is below what counts as a first arrival (10 dB), with room for its spread."""
+
+
+class Stack:
+    """Feed profiles of accepted trials; ask for the distances before the dominant arrival at which a path stands."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._power = np.zeros(POINTS)
+        self._null = np.zeros(POINTS)
+        self._lobes = np.zeros(POINTS)
+
+    def add(self, profile: Real) -> None:
+        """`profile`: shape (3, POINTS), relative power of the response, of the decoy's response, of the own lobes;
+        column k is k * STEP_S before the dominant arrival."""
+        self.count += 1
+        self._power += profile[0]
+        self._null += profile[1]
+        self._lobes += profile[2]
+
+    def paths_s(self, guard_s: float) -> tuple[list[float], float]:
+        """(distances in s before the dominant arrival, weakest power that could have been seen, relative).
+
+        A path must exceed the local floor by six standard errors, twice the decoy's level there, and its own lobes.
+        """
+        if self.count < 3:
+            return [], 1.0
+        power = self._power / self.count
+        floor = _running_median(power, FLOOR_HALF_POINTS)
+        null = _running_mean(self._null / self.count, FLOOR_HALF_POINTS)
+        limit = np.maximum(floor * (1.0 + 6.0 / math.sqrt(self.count)), 2.0 * null)
+        limit = np.maximum(np.maximum(limit, 4.0 * self._lobes / self.count), LEAST_POWER)
+        first = max(1, math.ceil(guard_s / STEP_S))
+        inner = power[first + 1 : -1]
+        peaks = np.nonzero(
+            (inner >= power[first:-2]) & (inner > power[first + 2 :]) & (inner >= limit[first + 1 : -1])
+        )[0]
+        found = [float((k + first + 1) * STEP_S) for k in peaks]
+        return found, float(np.median(limit[first:]))
+
+
+def _running_median(values: Real, half: int) -> Real:
+    blocks = np.array_split(values, max(1, len(values) // half))
+    centres = np.cumsum([len(b) for b in blocks]) - 0.5 * np.array([len(b) for b in blocks])
+    return np.asarray(np.interp(np.arange(len(values)), centres, [float(np.median(b)) / math.log(2.0) for b in blocks]))
+
+
+def _running_mean(values: Real, half: int) -> Real:
+    kernel = np.ones(2 * half + 1) / (2 * half + 1)
+    return np.asarray(np.convolve(values, kernel, mode="same"))
