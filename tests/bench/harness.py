@@ -79,19 +79,22 @@ def planned(kind: str) -> str:
 def judge(recording: Recording, run: RunAnalysis) -> list[Judged]:
     """Pairs the stimuli that were played with the trials that were reported, by place in the recording.
 
-    Raises AssertionError when a trial has no stimulus: an invented one would be counted nowhere else. Checks on the way
+    A trial belongs to the stimulus in whose span it lies; speech may begin with a pause, so anywhere in it. Trials that
+    belong to none, or come second, are appended with a truth of NaN: accepted, they count as gross. Checks on the way
     what every trial must satisfy, whatever it measured.
     """
-    free = {id(t): t for t in run.trials}
+    early, length = 0.25 * RATE_HZ, recording.stimulus.n_active
+    free = list(run.trials)
     judged = []
     for index, onset in enumerate(recording.onsets):
-        near = [t for t in free.values() if abs(t.reference_frame - onset) < 0.25 * RATE_HZ]
-        trial = min(near, key=lambda t: abs(t.reference_frame - onset)) if near else None
+        inside = [t for t in free if onset - early < t.reference_frame < onset + length]
+        trial = min(inside, key=lambda t: abs(t.reference_frame - onset)) if inside else None
         if trial is not None:
-            del free[id(trial)]
-            check_consistent(trial)
+            free.remove(trial)
         judged.append(Judged(index, float(recording.truth_s[index]), float(recording.arrival_s[index]), trial))
-    assert not free, f"trials without a stimulus, at frames {[round(t.reference_frame) for t in free.values()]}"
+    judged += [Judged(-1, float("nan"), float("nan"), t) for t in free]
+    for t in run.trials:
+        check_consistent(t)
     return judged
 
 
