@@ -23,7 +23,7 @@ from rig.sim.scene import SNR_AMPLITUDE, EarSystem, Scene
 from rig.sim.stream import FrameProcessor, StreamSystem
 from rig.sim.system import Passage, SimSystem
 from rig.sim.tones import LEAD_FRAMES, Tone
-from rig.sim.truth import DEFAULT_BAND_HZ, PathResponse, first_arrival_frames
+from rig.sim.truth import DEFAULT_BAND_HZ, DEFAULT_TAPER, PathResponse, first_arrival_frames
 from rig.sim.world import CAUSE_BOARD, CAUSE_CLOCKS, CAUSE_SYSTEM_NOISE, WorldSpec
 
 TRUTH_SCHEMA = "rig.truth/1"
@@ -118,7 +118,7 @@ class SimBench:
             "description": self.scenario.description,
             "seed": self.seed,
             "settings": asdict(spec),
-            "definition": {"band_hz": list(DEFAULT_BAND_HZ), "taper": "hann", "excess_s": self._excess_s},
+            "definition": {"band_hz": list(DEFAULT_BAND_HZ), "taper": DEFAULT_TAPER, "excess_s": self._excess_s},
             "clocks": {
                 "audio_ppm": self._audio_clock.ppm,
                 "board_ppm": self._board_clock.ppm,

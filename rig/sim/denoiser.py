@@ -21,7 +21,7 @@ _SLOW = 6  # judged at 8 kHz
 _PITCH_LAGS = (20, 114)  # 400 to 70 Hz at 8 kHz
 HANGOVER_S = 0.6
 _BELIEF = 7  # voiced judgements (10 ms each), less half of the unvoiced ones between them
-CLOSED_DB = -30.0
+CLOSED_DB = -60.0
 
 
 class DenoiserProcessor:

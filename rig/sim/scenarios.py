@@ -53,7 +53,7 @@ SCENARIOS: dict[str, Scenario] = {
         _call(
             "jitter-buffer-step",
             "a jitter buffer grows by 20 ms in the middle of each run",
-            step_at_s=15.0,
+            step_at_s=10.0,
             step_s=0.020,
             slope_ppm=0.0,
         ),

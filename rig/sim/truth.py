@@ -15,6 +15,7 @@ from scipy import fft
 from rig.sim.bandlimited import Floats
 
 DEFAULT_BAND_HZ = (300.0, 3400.0)
+DEFAULT_TAPER: Literal["cosine"] = "cosine"
 SIGNIFICANT_DB = 10.0
 
 
@@ -31,7 +32,7 @@ class PathResponse:
     nominal: bool = False
 
     def defined_latency_s(
-        self, band_hz: tuple[float, float] = DEFAULT_BAND_HZ, taper: Literal["hann", "cosine"] = "hann"
+        self, band_hz: tuple[float, float] = DEFAULT_BAND_HZ, taper: Literal["hann", "cosine"] = DEFAULT_TAPER
     ) -> float:
         """The latency as defined, in seconds of the interface's clock."""
         return (self.first_lag_frames + first_arrival_frames(self.samples, self.rate_hz, band_hz, taper)) / self.rate_hz
@@ -52,7 +53,7 @@ def first_arrival_frames(
     response: Floats,
     rate_hz: float,
     band_hz: tuple[float, float] = DEFAULT_BAND_HZ,
-    taper: Literal["hann", "cosine"] = "hann",
+    taper: Literal["hann", "cosine"] = DEFAULT_TAPER,
     significant_db: float = SIGNIFICANT_DB,
 ) -> float:
     """Position (fractional frames into `response`) of the earliest local maximum of the envelope that is significant.

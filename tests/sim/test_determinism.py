@@ -30,32 +30,32 @@ def test_another_seed_is_another_world(seed: int) -> None:
 
 
 def _mixed(bench: SimBench, block: int, nap_s: float) -> np.ndarray:
-    """Reads for 3 s while somebody else (a serial port) lets time pass between the reads, and now and then writes."""
+    """Reads for 2 s while somebody else (a serial port) lets time pass between the reads, and now and then writes."""
     bench.system.start(1)
     stream = bench.audio.open(StreamSpec("sim", 48_000, 2, block))
-    fire(bench, [0.4, 1.1, 1.7])
+    fire(bench, [0.4, 1.1])
     blocks, k = [], 0
     while True:
         k += 1
-        if k % 3 == 0 and bench.time.now_s < 2.5:
+        if k % 3 == 0 and bench.time.now_s < 1.5:
             bench.time.sleep_until(bench.time.now().plus(Duration(nap_s)))
-        block_read = stream.read(Instant(bench.time.timebase, max(min(bench.time.now_s + 0.02, 3.0), bench.time.now_s)))
+        block_read = stream.read(Instant(bench.time.timebase, max(min(bench.time.now_s + 0.02, 2.0), bench.time.now_s)))
         if block_read is not None:
             assert block_read.first_frame == sum(len(b) for b in blocks), "blocks in order, nothing between"
             assert block_read.overflow is False
             blocks.append(block_read.frames)
-        elif bench.time.now_s >= 3.0:
+        elif bench.time.now_s >= 2.0:
             return np.concatenate(blocks)
 
 
 @pytest.mark.parametrize("scenario", KINDS)
-@pytest.mark.parametrize(("block", "nap_s"), [(64, 0.0), (1023, 0.4), (480, 0.0171)])
-def test_block_size_and_interleaving_change_no_sample(scenario: str, block: int, nap_s: float, seed: int) -> None:
+def test_block_size_and_interleaving_change_no_sample(scenario: str, seed: int) -> None:
     plain = _mixed(build_bench(scenario, seed % 1000), 960, 0.0)
-    other = _mixed(build_bench(scenario, seed % 1000), block, nap_s)
-    n = min(len(plain), len(other))
-    assert n > 140_000
-    assert np.array_equal(plain[:n], other[:n])
+    for block, nap_s in ((64, 0.0), (1023, 0.4), (480, 0.0171)):
+        other = _mixed(build_bench(scenario, seed % 1000), block, nap_s)
+        n = min(len(plain), len(other))
+        assert n > 90_000
+        assert np.array_equal(plain[:n], other[:n]), (block, nap_s)
 
 
 @pytest.mark.parametrize("added", [{"hum_db": 10.0}, {"leak_db": -6.0}, {"crosstalk_db": -14.0}, {"dc": 0.01}])
