@@ -25,6 +25,7 @@ _SEED_SECTION = "seed"
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rig")
     group.addoption("--seed", type=int, default=None, help="draw from this seed instead of each test's own")
+    group.addoption("--port", default=None, help="run the board's contract on the real board at this serial port too")
     group.addoption("--truth", action="store_true", help="full counts against truth, not a seeded tenth of them")
 
 

@@ -11,14 +11,18 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A USB-to-serial bridge: it moves bytes once a slot, plus a random time.
+    """A USB-to-serial bridge: it moves bytes once a slot, plus a random time; each direction has its own slots.
 
-    `slot_s` is 1 ms on a full-speed bus, 16 ms for an FTDI chip's usual latency timer, 0 for a bus that is served at
-    once. `jitter_s` is the median of the host's lognormal wake-up time.
+    A slot is 1 ms on a full-speed bus and 0 for a bus that is served at once; towards the host it is 16 ms for an FTDI
+    chip with its usual latency timer. `jitter_s` is the median of the host's lognormal wake-up time.
     """
 
-    slot_s: float = 1e-3
+    to_board_slot_s: float = 1e-3
+    to_host_slot_s: float = 1e-3
     jitter_s: float = 40e-6
+
+
+FTDI = Adapter(to_host_slot_s=16e-3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class Uart:
         self.faults = Faults()
         self._rng = rng
         self._adapter = adapter
-        self._phase_s = float(rng.uniform(0.0, adapter.slot_s)) if adapter.slot_s else 0.0
+        self._to_board_phase_s = float(rng.uniform()) * adapter.to_board_slot_s
+        self._to_host_phase_s = float(rng.uniform()) * adapter.to_host_slot_s
         self._host_byte_s = 10.0 / baud
         self._board_byte_s = 10.0 / baud / board_rate
         self._to_board_free_s = 0.0
@@ -60,7 +65,8 @@ class Uart:
 
     def to_board(self, now_s: float, data: bytes) -> list[tuple[float, int]]:
         """When each byte that the host writes now arrives at the board, as (true s, byte), without the lost ones."""
-        at_s = max(self._slot(now_s) + self._delay_s(), self._to_board_free_s)
+        slot_s = _slot(now_s, self._adapter.to_board_slot_s, self._to_board_phase_s)
+        at_s = max(slot_s + self._delay_s(), self._to_board_free_s)
         arrived: list[tuple[float, int]] = []
         for byte in data:
             at_s += self._host_byte_s
@@ -79,7 +85,7 @@ class Uart:
             at_s += self._board_byte_s
             if self._lost():
                 continue
-            slot_s = self._slot(at_s)
+            slot_s = _slot(at_s, self._adapter.to_host_slot_s, self._to_host_phase_s)
             if slot_s != last_slot_s:  # all bytes of a slot come together
                 last_slot_s, delay_s = slot_s, self._delay_s()
             readable_ns = math.ceil(self._after_stalls(slot_s + delay_s) * 1e9)
@@ -102,11 +108,6 @@ class Uart:
     def _lost(self) -> bool:
         return self.faults.byte_loss > 0.0 and bool(self._rng.random() < self.faults.byte_loss)
 
-    def _slot(self, at_s: float) -> float:
-        """The next moment at or after `at_s` at which the adapter moves bytes."""
-        slot_s = self._adapter.slot_s
-        return math.ceil((at_s - self._phase_s) / slot_s) * slot_s + self._phase_s if slot_s else at_s
-
     def _delay_s(self) -> float:
         wake_up_s = self._adapter.jitter_s * math.exp(0.6 * float(self._rng.normal()))
         return float(self._rng.uniform(20e-6, 80e-6)) + wake_up_s
@@ -116,3 +117,8 @@ class Uart:
             if start_s <= at_s < start_s + length_s:
                 at_s = start_s + length_s
         return at_s
+
+
+def _slot(at_s: float, length_s: float, phase_s: float) -> float:
+    """The next moment at or after `at_s` at which the adapter moves bytes."""
+    return math.ceil((at_s - phase_s) / length_s) * length_s + phase_s if length_s else at_s
