@@ -14,10 +14,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from rig.analyse.spectrum import Band, Complex, Real, cosine_taper, fast_length
+from rig.analyse.spectrum import Band, Complex, Real, cosine_taper, fast_length, flat_taper, smooth
 
 LEAST_POWER = 1e-18
 """-180 dBFS per sample: what a digitally silent pause is taken for, so that noise riding on the stimulus counts."""
+
+SMOOTH_HZ = 120.0
+"""Half the width over which the reference's energy is smoothed before it flattens both spectra."""
 
 HALF_WINDOW_S = 0.040
 """Half the lag window: flat over the inner half, a cosine flank to the outside."""
@@ -59,39 +62,51 @@ class LocalPair:
 
     `x`: the stimulus as recorded, shape (n,). `ear`: what the ear recorded, of which `ear[k]` is `k + first_lag`
     samples after the start of `x`. The segment should reach half a window to either side; else it is zero-padded.
+    `whole`: no lag window, all of `ear` at once. A voice needs it where there are several arrivals: its correlation has
+    long skirts, and what the window cuts off those of one arrival leans on the others.
     """
 
-    def __init__(self, x: Real, ear: Real, first_lag: int, centre: int, rate_hz: float) -> None:
+    def __init__(self, x: Real, ear: Real, first_lag: int, centre: int, rate_hz: float, *, whole: bool = False) -> None:
         self.rate_hz = rate_hz
         self.half = round(HALF_WINDOW_S * rate_hz)
         self.centre = centre
+        self.whole = whole
         n = len(x)
-        start = centre - self.half - first_lag
-        stop = start + n + 2 * self.half
-        segment = np.zeros(n + 2 * self.half)
-        low, high = max(0, start), min(len(ear), stop)
+        self.origin = first_lag if whole else centre - self.half  # the lag that index 0 of a correlation stands for
+        start = self.origin - first_lag
+        length = len(ear) if whole else n + 2 * self.half
+        segment = np.zeros(length)
+        low, high = max(0, start), min(len(ear), start + length)
         if high > low:
             segment[low - start : high - start] = ear[low:high]
         x64 = np.asarray(x, dtype=np.float64)
         x64 = x64 - x64.mean()
         segment -= segment.mean()
-        self.length = fast_length(n + 2 * self.half + n)
+        self.length = fast_length(length + n)
         self.X = np.fft.rfft(x64, self.length)
         self.cross = np.fft.rfft(segment, self.length) * np.conj(self.X)
         self.frequency_hz = np.fft.rfftfreq(self.length, 1.0 / rate_hz)
         self.energy = np.abs(self.X) ** 2
-        self._transfer: tuple[Real, Complex, Real] | None = None
 
-    def transfer(self) -> tuple[Real, Complex, Real]:
-        """(frequency_hz, cross spectrum, auto spectrum) under the lag window, on a grid of 4 half windows.
+    def transfer(self, band: Band) -> tuple[Real, Complex, Real, Real]:
+        """(frequency_hz, cross spectrum, auto spectrum, whitening) under the lag window, on a grid of 4 half windows.
 
+        Both spectra are flattened first by the same zero-phase weight, one over the smoothed energy, around the band:
+        it cancels in their quotient, and keeps a loud octave from leaking over a faint one through the lag window.
         The phase of the cross spectrum is relative to `centre`.
         """
-        if self._transfer is not None:
-            return self._transfer
+        if self.whole:
+            turn = np.exp(2j * np.pi * self.frequency_hz / self.rate_hz * (self.centre - self.origin))
+            return self.frequency_hz, self.cross * turn, self.energy, np.ones(len(self.energy))
         half, size = self.half, fast_length(4 * self.half)
-        cross = np.fft.irfft(self.cross, self.length)[: 2 * half + 1]
-        auto = np.fft.irfft(self.energy, self.length)
+        step_hz = self.rate_hz / self.length
+        smoothed = smooth(self.energy, max(1, round(SMOOTH_HZ / step_hz)))
+        around = Band(0.5 * band.low_hz, min(1.3 * band.high_hz, 0.5 * self.rate_hz))
+        inside = (self.frequency_hz > band.low_hz) & (self.frequency_hz < band.high_hz)
+        top = float(smoothed[inside].max()) if inside.any() else 0.0
+        flatten = flat_taper(self.frequency_hz, around, 0.1) / np.maximum(smoothed, 1e-7 * top + 1e-300)
+        cross = np.fft.irfft(self.cross * flatten, self.length)[: 2 * half + 1]
+        auto = np.fft.irfft(self.energy * flatten, self.length)
         window = _lag_window(half)
         folded = np.zeros(size)
         folded[: half + 1] = cross[half:] * window[half:]
@@ -99,12 +114,13 @@ class LocalPair:
         auto_folded = np.zeros(size)
         auto_folded[: half + 1] = auto[: half + 1] * window[half:]
         auto_folded[-half:] = auto[-half:] * window[:half]
-        self._transfer = (
-            np.fft.rfftfreq(size, 1.0 / self.rate_hz),
+        frequency_hz = np.fft.rfftfreq(size, 1.0 / self.rate_hz)
+        return (
+            frequency_hz,
             np.fft.rfft(folded),
             np.maximum(np.fft.rfft(auto_folded).real, 0.0),
+            np.interp(frequency_hz, self.frequency_hz, flatten),
         )
-        return self._transfer
 
     def arrival(self, band: Band, noise: NoiseModel, search: float) -> Arrival | None:
         """The envelope peak of the band-limited response nearest to `centre`, within `search` samples of it.
@@ -114,12 +130,12 @@ class LocalPair:
         squared curvature of the envelope (the same algebra that gives the bound for an unknown carrier phase).
         None when the envelope has no maximum there.
         """
-        frequency, cross, auto = self.transfer()
+        frequency, cross, auto, flatten = self.transfer(band)
         inside = (frequency > band.low_hz) & (frequency < band.high_hz)
         f = frequency[inside]
         weight = cosine_taper(f, band)
         power = auto[inside]
-        floor = 1e-6 * float(np.median(power)) + 1e-300
+        floor = 1e-4 * float(np.median(power)) + 1e-300
         response = weight * cross[inside] / (power + floor)
         omega = 2.0 * np.pi * f / self.rate_hz
         size = 2 * (len(frequency) - 1)
@@ -138,7 +154,7 @@ class LocalPair:
         curvature = second.real + first.imag**2 / magnitude
         if curvature >= 0.0:
             return None
-        density = weight**2 * noise.at(f) / (power + floor)
+        density = weight**2 * noise.at(f) * flatten[inside] / (power + floor)
         variance = 0.5 * size * float(np.sum((omega - instantaneous) ** 2 * density)) / curvature**2
         predicted = size * float(np.sum(density))  # mean square of |z| from noise alone
         ratio = self._floor_ratio(response, omega, lag, density, predicted, size)
@@ -164,7 +180,7 @@ class LocalPair:
         predicted *= float(np.sum(density * extra**2) / np.sum(density))
         resolution = 2.0 * np.pi / (omega[-1] - omega[0])
         lags = lag - (5.0 + 1.5 * np.arange(20.0)) * resolution
-        lags = lags[lags > -0.9 * self.half]
+        lags = lags[lags > (self.origin - self.centre) * (1.0 if self.whole else 0.9)]
         if len(lags) < 6 or predicted <= 0.0:
             return 1.0
         fine = fast_length(4 * len(omega))
@@ -183,7 +199,7 @@ class LocalPair:
         useful = self.energy > 1e-4 * float(self.energy.max())
         omega = 2.0 * np.pi * self.frequency_hz[useful] / self.rate_hz
         cross = self.cross[useful]
-        start = near - (self.centre - self.half)
+        start = near - self.origin
         grid = np.arange(-math.ceil(search), math.ceil(search) + 1, dtype=np.float64)
         correlation = np.fft.irfft(np.where(useful, self.cross, 0.0), self.length)
         base = round(start)
@@ -205,7 +221,7 @@ class LocalPair:
         density = np.maximum(noise.at(self.frequency_hz[useful]), 1e-300)
         information = 2.0 / self.length * gain**2 * float(np.sum(omega**2 * energy / density))
         return Precision(
-            lag=peak + self.centre - self.half,
+            lag=peak + self.origin,
             crlb=1.0 / math.sqrt(information) if information > 0.0 else math.inf,
             polarity=1 if sign > 0 else -1,
         )

@@ -6,8 +6,9 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from rig.analyse.spectrum import VOICE_BAND, Band, Real, fast_length, smooth
+from rig.analyse.spectrum import VOICE_BAND, Band, Real, fast_length, median_psd, smooth
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,19 @@ class Shape:
     wide: Band
     duration_s: float
     symmetric: bool
+    flat: bool  # no holes in its spectrum inside the band
 
 
-def recognise(clip: Real, rate_hz: float, told: str | None = None) -> Shape:
-    """Describes a trimmed reference clip, shape (n,). `told` is the kind as planned, where a plan is known.
+FLAT_RATIO = 10.0
+"""Median over lowest tenth of the power in the band: about 1.5 for a chirp, 6 for noise, hundreds for speech."""
+
+MIN_SUPPORT_DB = 15.0
+"""The reference must stand this far above its own noise at every frequency that is read."""
+
+
+def recognise(clip: Real, rate_hz: float, told: str | None = None, pause: Real | None = None) -> Shape:
+    """Describes a trimmed reference clip, shape (n,). `told` is the kind as planned, where a plan is known. `pause`:
+    reference samples without a stimulus; what does not stand out of their noise is not read.
 
     The occupied band is where the spectrum, smoothed over 100 Hz, lies within 25 dB of its top. A stimulus that covers
     the telephone band is read there, whatever else it carries, so that figures from narrow and wide paths compare.
@@ -49,11 +59,34 @@ def recognise(clip: Real, rate_hz: float, told: str | None = None) -> Shape:
         centre = float((smoothed * f)[occupied].sum() / smoothed[occupied].sum())
         half = max(0.35 * centre, 1.6 / duration_s)
         band = Band(max(80.0, centre - half), min(0.48 * rate_hz, centre + half))
-        return Shape(told or "click", band, band, duration_s, True)
+        return Shape(told or "click", band, band, duration_s, True, True)
     band = VOICE_BAND
     if filled < 0.8:  # a stimulus that lives elsewhere is read where it lives
         band = wide
-    return Shape(told or _name(clip, rate_hz, covered, duration_s), band, wide, duration_s, symmetric)
+    if pause is not None and len(pause) >= 0.02 * rate_hz:
+        noise_hz, noise = median_psd(pause, rate_hz, segments=25)
+        standing = smoothed > 10.0 ** (MIN_SUPPORT_DB / 10.0) * n * np.interp(f, noise_hz, noise)
+        band = _supported(standing, f, band)
+    inside = (f >= band.low_hz) & (f <= band.high_hz)
+    depth = float(np.median(power[inside])) / max(float(np.percentile(power[inside], 10)), 1e-300)
+    flat = depth < FLAT_RATIO
+    return Shape(told or _name(clip, rate_hz, covered, duration_s), band, wide, duration_s, symmetric, flat)
+
+
+def _supported(standing: npt.NDArray[np.bool_], f: Real, band: Band) -> Band:
+    """The band itself where nearly all of it stands out of the noise, else the longest stretch of it that does."""
+    inside = (f >= band.low_hz) & (f <= band.high_hz)
+    here = standing[inside]
+    if not len(here) or float(here.mean()) > 0.97:
+        return band
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], here, [False])).astype(np.int8)))
+    if not len(edges):
+        return band
+    lengths = edges[1::2] - edges[::2]
+    k = int(np.argmax(lengths))
+    frequencies = f[inside]
+    found = Band(float(frequencies[edges[2 * k]]), float(frequencies[edges[2 * k + 1] - 1]))
+    return found if found.width_hz > 0.1 * band.width_hz else band
 
 
 def _name(clip: Real, rate_hz: float, covered: float, duration_s: float) -> str:

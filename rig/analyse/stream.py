@@ -119,9 +119,22 @@ def survey(source: FrameSource, roles: ChannelRoles, hints: AnalysisHints) -> Su
     if template is None:
         longest = clips[int(np.argmax([len(c) for c in clips]))]
         kept = [s for s in spans if s[1] - s[0] > 0.05 * rate]
-        return Survey(hold_s, tuple(kept), None, recognise(longest, rate, hints.stimulus), len(spans) - len(kept))
+        shape = recognise(longest, rate, hints.stimulus, _pause_before(reel, spans, longest, clips, rate))
+        return Survey(hold_s, tuple(kept), None, shape, len(spans) - len(kept))
     kept = [s for s, c in zip(spans, clips, strict=True) if similarity(template, c)[0] >= SIMILAR]
-    return Survey(hold_s, tuple(kept), template, recognise(template, rate, hints.stimulus), len(spans) - len(kept))
+    shape = recognise(template, rate, hints.stimulus, _pause_before(reel, spans, template, clips, rate))
+    return Survey(hold_s, tuple(kept), template, shape, len(spans) - len(kept))
+
+
+def _pause_before(
+    reel: Reel, spans: list[tuple[int, int]], chosen: Real, clips: list[Real], rate: float
+) -> Real | None:
+    """The reference between the chosen clip and whatever stood before it, up to 0.3 s."""
+    k = next((i for i, clip in enumerate(clips) if clip is chosen), 0)
+    start = spans[k][0]
+    floor = spans[k - 1][1] if k else reel.start
+    pause = reel.cut(max(floor, start - round(0.3 * rate)), start - round(0.004 * rate), 0)
+    return pause if len(pause) else None
 
 
 def _trimmed(reel: Reel, event: Event, rate_hz: float) -> tuple[int, int] | None:
