@@ -64,10 +64,12 @@ def test_interval_of_a_run_covers_the_median_as_often_as_it_says(law: str, n: in
 
 def test_estimator_noise_alone_is_covered_and_not_far_more(rng: Rng) -> None:
     worlds, u_noise_s = 2000, 0.5e-6
-    hits = 0
+    hits = replaced = 0
     for _ in range(worlds):
         got = run_statistics(sample(0.15 + rng.normal(0.0, u_noise_s, 20), u_noise_s))
         hits += got.low_s <= 0.15 <= got.high_s
+        replaced += got.method == "estimator_noise"
+    assert replaced / worlds < 0.1
     assert 0.93 <= hits / worlds <= 0.98, f"covers {100 * hits / worlds:.1f} %"
 
 
