@@ -56,23 +56,29 @@ def _sweep(duration_s: float, low_hz: float, high_hz: float) -> Samples:
 def speech_like(rng: np.random.Generator, duration_s: float) -> Samples:
     """Syllables at about 4 per second: pulses of a gliding pitch through three formants, fricatives, short pauses.
 
-    Source-filter synthesis in its plainest form; it has the pauses, harmonics and level swings that matter to a
-    correlator, and makes no claim to be intelligible. Peak 1.
+    Source-filter synthesis in its plainest form. It has what matters to a correlator: pauses (one syllable long at
+    most), harmonics, level swings, a spectrum that falls by 30 to 40 dB to 3 kHz and is filled by fricatives now and
+    then. It makes no claim to be intelligible. Peak 1.
     """
     n = round(duration_s * RATE_HZ)
     out = np.zeros(n)
-    at = 0
+    at, last, since_fricative = 0, "pause", 0
     while at < n:
         length = int(rng.uniform(0.09, 0.24) * RATE_HZ)
         stop = min(n, at + length)
-        what = rng.random()
-        if what < 0.65:
+        draw = rng.random()
+        what = "vowel" if draw < 0.65 else "fricative" if draw < 0.85 else "pause"
+        if what == "pause" and last == "pause":
+            what = "vowel"
+        if since_fricative >= 2:
+            what = "fricative"
+        since_fricative = 0 if what == "fricative" else since_fricative + 1
+        if what == "vowel":
             out[at:stop] += (_vowel(rng, length) * rng.uniform(0.4, 1.0))[: stop - at]
-        elif what < 0.85:
+        elif what == "fricative":
             out[at:stop] += (_fricative(rng, length) * rng.uniform(0.08, 0.25))[: stop - at]
-        at += length
-    peak = float(np.max(np.abs(out)))
-    return out / peak if peak > 0 else speech_like(rng, duration_s)
+        at, last = at + length, what
+    return out / float(np.max(np.abs(out)))
 
 
 def _vowel(rng: np.random.Generator, length: int) -> Samples:
@@ -88,8 +94,12 @@ def _vowel(rng: np.random.Generator, length: int) -> Samples:
 
 
 def _fricative(rng: np.random.Generator, length: int) -> Samples:
-    noise = np.diff(rng.standard_normal(length + 1)) * tukey(length, 0.35)
-    return np.asarray(noise / np.max(np.abs(noise)))
+    """Noise round one broad resonance between 2 and 6 kHz."""
+    radius = np.exp(-np.pi * 1500.0 / RATE_HZ)
+    angle = 2.0 * np.pi * rng.uniform(2000, 6000) / RATE_HZ
+    noise = lfilter([1.0, -1.0], [1.0, -2.0 * radius * np.cos(angle), radius**2], rng.standard_normal(length))
+    shaped = noise * tukey(length, 0.35)
+    return np.asarray(shaped / np.max(np.abs(shaped)))
 
 
 def make(kind: str, rng: np.random.Generator | None = None, duration_s: float = 1.0) -> Stimulus:
