@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from rig.analyse.examine import Evidence, Window, examine
+from rig.analyse.examine import Evidence, examine
 from rig.analyse.stimulus import Shape
 from rig.analyse.stream import LagRange, Survey, windows
 from rig.analyse.verdict import single_shot
 from rig.analyse.witness import RATE_LIMIT, Witness
 from rig.domain.records import AnalysisHints, ChannelRoles, Reason
-from rig.domain.seams import FrameSource
+from rig.domain.seams import Frames, FrameSource
 
 SAME_CORRELATION = 0.999
 SAME_GAIN = 0.02
@@ -21,11 +21,14 @@ DEFICIT = 0.01
 COMMON_RATES_HZ = (8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000, 176400, 192000)
 
 
-def same_signal(window: Window) -> bool:
-    """True when the ear's samples at lag 0 are the reference's own, at the same level (a mono mix, a wrong input)."""
-    begin = window.start - window.ear_start
-    ear = window.ear[begin : begin + len(window.clip)] if begin >= 0 else window.ear[:0]
-    clip = window.clip[: len(ear)]
+def same_signal(source: FrameSource, roles: ChannelRoles, found: Survey) -> bool:
+    """True when the ear carries the reference's own samples at lag 0 and the same level: a mono mix, a wrong input."""
+    seen = [_is_same(source.read(a, b - a), roles) for a, b in found.clips[:3]]
+    return bool(seen) and sum(seen) > len(seen) / 2
+
+
+def _is_same(frames: Frames, roles: ChannelRoles) -> bool:
+    clip, ear = frames[:, roles.ref], frames[:, roles.ear]
     if len(ear) < 16 or np.ptp(clip) == 0.0 or np.ptp(ear) == 0.0:
         return False
     a, b = clip - clip.mean(), ear - ear.mean()

@@ -13,6 +13,7 @@ import numpy as np
 from rig.analyse.examine import Evidence
 from rig.analyse.locate import BACK_DB
 from rig.analyse.refine import Arrival
+from rig.analyse.stack import Before
 
 CROSSTALK_S = 0.0005
 """An arrival earlier than this has not left the cable: electrical crosstalk between the channels."""
@@ -36,14 +37,12 @@ class Choice:
     other_lag: float | None = None  # the other arrival of an undecided pair, in samples
 
 
-def choose(
-    evidence: list[Evidence], rate_hz: float, leak_cleared: bool, stacked: list[float] | None = None
-) -> list[Choice | None]:
+def choose(evidence: list[Evidence], rate_hz: float, leak_cleared: bool, before: Before) -> list[Choice | None]:
     """One choice an evidence; None where nothing was timed. `leak_cleared`: a blank run or a limit rules a leak out.
-    `stacked`: distances (s) before the dominant arrival at which the run's average shows a path."""
+    `before`: what the run's average shows ahead of the dominant arrival."""
     usable = [e for e in evidence if e.arrivals and e.location is not None]
     confirmed = _confirmed_offsets(usable, rate_hz)
-    for distance_s in stacked or []:
+    for distance_s in before.paths_s:
         if not any(abs(distance_s * rate_hz - c) <= 2 * AGREE_S * rate_hz for c in confirmed):
             confirmed.append(distance_s * rate_hz)
     first_guess = _consensus_lags(usable, rate_hz)
@@ -53,7 +52,17 @@ def choose(
         for a, _ in _early(e, rate_hz)
         if any(abs(e.arrivals[-1].lag - a.lag - c) <= AGREE_S * rate_hz for c in confirmed)
     ]
-    return [_one(e, confirmed, first_guess, firsts, rate_hz, leak_cleared) for e in evidence]
+    chosen = [_one(e, confirmed, first_guess, firsts, rate_hz, leak_cleared) for e in evidence]
+    if before.sees_enough or len(usable) < 3:
+        return chosen
+    return [_unless_hidden(e, c) for e, c in zip(evidence, chosen, strict=True)]
+
+
+def _unless_hidden(e: Evidence, choice: Choice | None) -> Choice | None:
+    """No decision where neither the trial nor the run's average could have shown an earlier path within 10 dB."""
+    if choice is None or choice.dominant is not None or e.location is None or e.location.hidden_db <= -BACK_DB:
+        return choice
+    return Choice(None, choice.first, "early_hidden", choice.crosstalk, choice.faint_leak)
 
 
 def _early(e: Evidence, rate_hz: float) -> list[tuple[Arrival, float]]:

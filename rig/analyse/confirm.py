@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from rig.analyse.examine import Evidence
+from rig.analyse.stack import Before, Stack
 from rig.analyse.stimulus import Shape
 from rig.analyse.uncertainty import trial_uncertainty_s
+from rig.analyse.verdict import single_shot
 from rig.domain.records import Reason, Trial
 
 RESCUE_Z = 6.5
@@ -27,12 +30,9 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
     width = 0.25 / centre_hz
     middle = None
     if len(lags):
-        ordered = np.sort(lags)
-        ends = np.searchsorted(ordered, ordered + 2.0 * width, side="right")
-        counts = ends - np.arange(len(ordered))
-        k = int(np.argmax(counts))
-        if counts[k] >= max(3, 0.6 * len(trials)):
-            middle = float(np.median(ordered[k : ends[k]]))
+        count, centre = _densest_middle(lags, 2.0 * width)
+        if count >= max(3, 0.6 * len(trials)):
+            middle = centre
     cluster = lags[np.abs(lags - middle) <= width] if middle is not None else lags
     # A codec's noise is there during the burst only and in no pause: the run's own scatter shows it.
     scatter_s = 1.4826 * float(np.median(np.abs(cluster - np.median(cluster)))) if len(cluster) else 0.0
@@ -51,14 +51,44 @@ def by_consensus(trials: list[Trial], evidence: list[Evidence], shape: Shape, ra
     return judged
 
 
-def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> list[Trial]:
+def look_before(evidence: list[Evidence], shape: Shape, rate_hz: float) -> Before:
+    """Stacks what stands before the dominant arrival, over certain trials and weak ones that agree with each other."""
+    lags = np.array([e.arrivals[-1].lag / rate_hz for e in evidence if _is_weakly_there(e)])
+    middle = _densest_middle(lags, RESCUE_S)[1] if len(lags) else None
+    stack = Stack()
+    for e in evidence:
+        if e.location is None or not e.arrivals:
+            continue
+        agrees = middle is not None and abs(e.arrivals[-1].lag / rate_hz - middle) <= RESCUE_S
+        if single_shot(e, shape) is None or (_is_weakly_there(e) and agrees):
+            stack.add(e.location.profile)
+    return stack.before(2.2 / shape.band.width_hz)
+
+
+def _is_weakly_there(e: Evidence) -> bool:
+    return e.location is not None and bool(e.arrivals) and e.location.z >= RESCUE_Z
+
+
+def _densest_middle(lags: npt.NDArray[np.float64], width: float) -> tuple[int, float]:
+    """(count, median) of the fullest interval of `width`."""
+    ordered = np.sort(lags)
+    ends = np.searchsorted(ordered, ordered + width, side="right")
+    counts = ends - np.arange(len(ordered))
+    k = int(np.argmax(counts))
+    return int(counts[k]), float(np.median(ordered[k : ends[k]]))
+
+
+def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float, clear: bool) -> list[Trial]:
     """Accepts weak trials that land where others of the run do, to 0.3 ms.
 
     The run then supplies the evidence that the trial alone lacks: three certain trials, or a majority of uncertain ones
     whose peaks are no chance (a room's reverberation resembles the decoy, yet comes back at the same lag every time). A
     false peak falls into that interval by a chance of 0.6 ms over the window's length, m of K of them by its (m-1)th
-    power. A run whose latency moves supports nothing, and nothing is rescued.
+    power. A run whose latency moves supports nothing, and nothing is rescued; nor is anything unless the run's average
+    is `clear` of earlier paths: what agrees could be an echo whose direct sound is under the noise in each trial.
     """
+    if not clear:
+        return trials
     sure = np.array([t.latency_s for t in trials if t.valid and t.latency_s is not None])
     middle: float | None = None
     if len(sure) >= RESCUE_SUPPORT:
@@ -91,7 +121,6 @@ def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> lis
                 u_noise_s=u_noise_s,
                 u_s=trial_uncertainty_s(latency_s, u_noise_s),
                 unconfirmed_s=None,
-                polarity=arrival.polarity,
                 note="weak alone; confirmed by the run",
             )
         )
@@ -118,16 +147,9 @@ def _majority(trials: list[Trial], evidence: list[Evidence], rate_hz: float) -> 
     if len(usable) < 4:
         return None
     lags = np.array([u[0] for u in usable])
-    order = np.argsort(lags)
-    ordered = lags[order]
-    ends = np.searchsorted(ordered, ordered + RESCUE_S, side="right")
-    counts = ends - np.arange(len(ordered))
-    k = int(np.argmax(counts))
-    chosen = order[k : ends[k]]
-    decoy_db = float(np.median([usable[i][1] for i in chosen]))
-    if len(chosen) < max(4, 0.5 * len(trials)) or decoy_db < 2.0:
-        return None
-    return float(np.median(lags[chosen]))
+    count, middle = _densest_middle(lags, RESCUE_S)
+    decoy_db = float(np.median([db for lag, db in usable if abs(lag - middle) <= RESCUE_S]))
+    return middle if count >= max(4, 0.5 * len(trials)) and decoy_db >= 2.0 else None
 
 
 def _refuse(trial: Trial, note: str) -> Trial:

@@ -62,7 +62,7 @@ class LevelMeter:
 
     def is_constant(self, channel: int) -> bool:
         """True when every sample of the channel had the same value: digital silence, whatever its offset."""
-        return self._count > 0 and self._high[channel] == self._low[channel]
+        return bool(self._count > 0 and self._high[channel] == self._low[channel])
 
     def _level(self, channel: int) -> ChannelLevel:
         peak = max(abs(self._high[channel]), abs(self._low[channel]))

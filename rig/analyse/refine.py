@@ -133,7 +133,7 @@ class LocalPair:
         frequency, cross, auto, flatten = self.transfer(band)
         inside = (frequency > band.low_hz) & (frequency < band.high_hz)
         f = frequency[inside]
-        weight = cosine_taper(f, band)
+        weight = cosine_taper(f, band) * _without_lines(noise.at(f))
         power = auto[inside]
         floor = 1e-4 * float(np.median(power)) + 1e-300
         response = weight * cross[inside] / (power + floor)
@@ -225,6 +225,12 @@ class LocalPair:
             crlb=1.0 / math.sqrt(information) if information > 0.0 else math.inf,
             polarity=1 if sign > 0 else -1,
         )
+
+
+def _without_lines(noise: Real) -> Real:
+    """Weight that takes narrow, loud lines (mains harmonics, a whistle) out of the band and leaves the rest alone."""
+    usual = float(np.median(noise))
+    return np.asarray(1.0 / (1.0 + np.maximum(0.0, noise / (10.0 * usual) - 1.0)))
 
 
 @lru_cache(maxsize=32)

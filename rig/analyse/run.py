@@ -9,11 +9,10 @@ import numpy as np
 
 from rig.analyse import checks
 from rig.analyse.choose import LEAK_S, Choice, choose
-from rig.analyse.confirm import by_consensus, rescue
+from rig.analyse.confirm import by_consensus, look_before, rescue
 from rig.analyse.examine import PRE_S, Evidence, examine
 from rig.analyse.levels import LevelMeter
 from rig.analyse.pairing import Pairing, pair_responses
-from rig.analyse.stack import Stack
 from rig.analyse.stimulus import Shape
 from rig.analyse.stream import LAG_LIMIT_S, LagRange, Survey, blocks, survey, windows
 from rig.analyse.uncertainty import budget
@@ -48,7 +47,7 @@ def analyse_run(
         return _without_stimuli(source, meter, run)
     shape = found.shape
     lags = _lag_range(hints)
-    evidence, same = _examine_all(source, roles, found, lags, shape, hints, meter, on_trial)
+    evidence = _examine_all(source, roles, found, lags, shape, hints, meter, on_trial)
     if not evidence:
         return _without_stimuli(source, meter, run)
     located = [single_shot(e, shape) is None for e in evidence]
@@ -57,17 +56,17 @@ def analyse_run(
         half = 0.5 * _closest(evidence, rate)
         centred = LagRange(max(lags.low_s, pairing.centre_s - half), pairing.centre_s + half, pairing.centre_s + half)
         if hints.max_latency_s is None or pairing.centre_s <= hints.max_latency_s:
-            evidence, _ = _examine_all(source, roles, found, centred, shape, hints, None, None)
+            evidence = _examine_all(source, roles, found, centred, shape, hints, None, None)
     witness = compare([e.reference_frame for e in evidence], stamps_s(hints.fired, hints.spacing_s), rate)
     context = Context(shape, rate, hints, source.n_frames, witness.lost, max(0.0, lags.low_s))
     cleared = hints.min_latency_s is not None or hints.blank is not None
-    stacked = _stacked_paths(evidence, shape, rate)
-    choices = choose(evidence, rate, cleared, stacked)
+    before = look_before(evidence, shape, rate)
+    choices = choose(evidence, rate, cleared, before)
     trials = [judge(e, c, context) for e, c in zip(evidence, choices, strict=True)]
-    trials = by_consensus(trials, evidence, shape, rate) if shape.symmetric else rescue(trials, evidence, rate)
-    refusal, detail = _run_refusal(
-        source, roles, found, shape, hints, evidence, trials, meter, witness, pairing, same, located
+    trials = (
+        by_consensus(trials, evidence, shape, rate) if shape.symmetric else rescue(trials, evidence, rate, before.clear)
     )
+    refusal, detail = _run_refusal(source, roles, found, shape, hints, evidence, trials, meter, witness, pairing)
     if refusal is not None:
         trials = [_void(t, refusal) for t in trials]
     valid = [t for t in trials if t.valid and t.latency_s is not None]
@@ -99,15 +98,6 @@ def _lag_range(hints: AnalysisHints) -> LagRange:
     return LagRange(low, None, LAG_LIMIT_S if hints.max_latency_s is None else hints.max_latency_s)
 
 
-def _stacked_paths(evidence: list[Evidence], shape: Shape, rate: float) -> list[float]:
-    """Distances (s) before the dominant arrival at which the run's average response shows a path."""
-    stack = Stack()
-    for e in evidence:
-        if e.location is not None and single_shot(e, shape) is None:
-            stack.add(e.location.profile)
-    return stack.paths_s(2.2 / shape.band.width_hz)[0]
-
-
 def _closest(evidence: list[Evidence], rate: float) -> float:
     """Smallest distance between two stimuli, in s."""
     return float(np.min(np.diff([e.start for e in evidence]))) / rate
@@ -122,21 +112,18 @@ def _examine_all(
     hints: AnalysisHints,
     meter: LevelMeter | None,
     on_trial: OnTrial | None,
-) -> tuple[list[Evidence], list[bool]]:
+) -> list[Evidence]:
     rate = float(source.rate_hz)
     context = Context(shape, rate, hints, source.n_frames, {}, max(0.0, lags.low_s))
     evidence: list[Evidence] = []
-    same: list[bool] = []
     feed = meter.feed if meter is not None else (lambda _: None)
     for window, similar, offset in windows(source, roles, found, lags, feed):
-        if len(same) < 3:
-            same.append(checks.same_signal(window))
         e = replace(examine(window, shape, rate, source.full_scale), similar=similar, offset=offset)
         evidence.append(e)
         if on_trial is not None:
             provisional = Choice(e.arrivals[-1], None) if e.arrivals else None
             on_trial(judge(e, provisional, context))
-    return evidence, same
+    return evidence
 
 
 def _run_refusal(
@@ -150,12 +137,10 @@ def _run_refusal(
     meter: LevelMeter,
     witness: Witness,
     pairing: Pairing,
-    same: list[bool],
-    located: list[bool],
 ) -> tuple[Reason | None, str | None]:
     if meter.is_constant(1):
         return Reason.DIGITAL_SILENCE, "every sample of the ear channel has the same value"
-    if sum(same) > len(same) / 2:
+    if checks.same_signal(source, roles, found):
         return Reason.SAME_SIGNAL, "both channels carry the same signal at the same level: this is not a measurement"
     mismatch = checks.rate_mismatch(witness, source.rate_hz)
     if mismatch is not None:

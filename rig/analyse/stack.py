@@ -8,6 +8,7 @@ Memory is flat: sums only.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +17,23 @@ from rig.analyse.spectrum import Real
 STEP_S = 0.00015
 REACH_S = 0.2
 POINTS = round(REACH_S / STEP_S)
+SIGNIFICANT_POWER = 0.1
 FLOOR_HALF_POINTS = 60
 LEAST_POWER = 0.05
 """-13 dB: a stacked path below this is below what counts as a first arrival (10 dB), with room for its spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the run's average shows before the dominant arrival: the distances (s) of paths there, and whether a path
+    10 dB below the dominant one would have been seen."""
+
+    paths_s: tuple[float, ...]
+    sees_enough: bool
+
+    @property
+    def clear(self) -> bool:
+        return self.sees_enough and not self.paths_s
 
 
 class Stack:
@@ -38,13 +53,13 @@ class Stack:
         self._null += profile[1]
         self._lobes += profile[2]
 
-    def paths_s(self, guard_s: float) -> tuple[list[float], float]:
-        """(distances in s before the dominant arrival, weakest power that could have been seen, relative).
+    def before(self, guard_s: float) -> Before:
+        """Looks for paths more than `guard_s` before the dominant arrival.
 
         A path must exceed the local floor by six standard errors, twice the decoy's level there, and its own lobes.
         """
         if self.count < 3:
-            return [], 1.0
+            return Before((), False)
         power = self._power / self.count
         floor = _running_median(power, FLOOR_HALF_POINTS)
         null = _running_mean(self._null / self.count, FLOOR_HALF_POINTS)
@@ -55,8 +70,8 @@ class Stack:
         peaks = np.nonzero(
             (inner >= power[first:-2]) & (inner > power[first + 2 :]) & (inner >= limit[first + 1 : -1])
         )[0]
-        found = [float((k + first + 1) * STEP_S) for k in peaks]
-        return found, float(np.median(limit[first:]))
+        found = tuple(float((k + first + 1) * STEP_S) for k in peaks)
+        return Before(found, float(np.percentile(limit[first:], 75)) <= SIGNIFICANT_POWER)
 
 
 def _running_median(values: Real, half: int) -> Real:

@@ -21,6 +21,7 @@ class Shape:
     wide: Band
     duration_s: float
     symmetric: bool
+    rate_hz: float
     flat: bool  # no holes in its spectrum inside the band
 
 
@@ -59,7 +60,7 @@ def recognise(clip: Real, rate_hz: float, told: str | None = None, pause: Real |
         centre = float((smoothed * f)[occupied].sum() / smoothed[occupied].sum())
         half = max(0.35 * centre, 1.6 / duration_s)
         band = Band(max(80.0, centre - half), min(0.48 * rate_hz, centre + half))
-        return Shape(told or "click", band, band, duration_s, True, True)
+        return Shape(told or "click", band, band, duration_s, True, rate_hz, True)
     band = VOICE_BAND
     if filled < 0.8:  # a stimulus that lives elsewhere is read where it lives
         band = wide
@@ -70,7 +71,7 @@ def recognise(clip: Real, rate_hz: float, told: str | None = None, pause: Real |
     inside = (f >= band.low_hz) & (f <= band.high_hz)
     depth = float(np.median(power[inside])) / max(float(np.percentile(power[inside], 10)), 1e-300)
     flat = depth < FLAT_RATIO
-    return Shape(told or _name(clip, rate_hz, covered, duration_s), band, wide, duration_s, symmetric, flat)
+    return Shape(told or _name(clip, rate_hz, covered, duration_s), band, wide, duration_s, symmetric, rate_hz, flat)
 
 
 def _supported(standing: npt.NDArray[np.bool_], f: Real, band: Band) -> Band:

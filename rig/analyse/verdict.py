@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rig.analyse.choose import LEAK_S, Choice
 from rig.analyse.examine import Evidence
+from rig.analyse.refine import Arrival
 from rig.analyse.stimulus import Shape
 from rig.analyse.uncertainty import trial_uncertainty_s
 from rig.domain.records import AnalysisHints, Reason, Trial
@@ -29,6 +30,12 @@ CUT_SHARE = 0.1
 """An arrival of which more than this share of the stimulus lies beyond the samples at hand is not captured."""
 
 LEAK_MARGIN_DB = 12.0
+
+PURE_DELAY_S = 0.00004
+"""Correlation peak and envelope peak this close together: the path is a delay with a sign."""
+
+MAX_U_NOISE_S = 0.0001
+"""A single trial more uncertain than this is too weak to be timed: five of it are a gross error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ def judge(e: Evidence, choice: Choice | None, context: Context) -> Trial:
         precision_s=e.precision.lag / rate if accepted and e.precision is not None else None,
         crlb_s=_finite(e.precision.crlb / rate) if accepted and e.precision is not None else None,
         dominant_s=dominant.lag / rate if accepted and dominant is not None else None,
-        polarity=arrival.polarity if accepted and arrival is not None else None,
+        polarity=_polarity(e, arrival, rate) if accepted and arrival is not None else None,
         snr_db=snr_db,
         reference_snr_db=e.reference_snr_db,
         z=location.z if location is not None else None,
@@ -84,6 +91,16 @@ def judge(e: Evidence, choice: Choice | None, context: Context) -> Trial:
         level_db=20.0 * math.log10(arrival.level) if arrival is not None and arrival.level > 0.0 else None,
         note=note,
     )
+
+
+def _polarity(e: Evidence, arrival: Arrival, rate: float) -> int | None:
+    """+1 upright, -1 inverted; None on a dispersive path, whose filters turn the phase by more than a sign says.
+
+    There the peak of the correlation and the peak of the envelope fall apart.
+    """
+    if e.precision is None or abs(e.precision.lag - arrival.lag) > PURE_DELAY_S * rate:
+        return None
+    return arrival.polarity if arrival.polarity == e.precision.polarity else None
 
 
 def _finite(value: float) -> float | None:
@@ -144,6 +161,8 @@ def single_shot(e: Evidence, shape: Shape) -> Reason | None:
         return None  # its decoy is itself: only the other trials of the run can confirm it
     if location.decoy_db < MIN_DECOY_DB:
         return Reason.LOW_SNR if location.decoy_db > 0.6 * MIN_DECOY_DB else Reason.NO_ARRIVAL
+    if e.arrivals[-1].u_noise > MAX_U_NOISE_S * shape.rate_hz and not shape.symmetric:
+        return Reason.LOW_SNR
     if location.coherence < MIN_COHERENCE:
         strong = location.z >= STRONG_Z and location.decoy_db >= STRONG_DECOY_DB
         if not (strong and location.coherence >= STRONG_COHERENCE):
