@@ -50,16 +50,25 @@ def are_swapped(
     leads: list[float] = []
     for window, _, _ in windows(source, roles, found, back, lambda _: None, limit_events=4):
         evidence = examine(window, shape, rate, None)
-        if single_shot(evidence, shape) is not None or evidence.arrivals[-1].lag > -0.002 * rate:
+        lag = _closest_lag(evidence)
+        if single_shot(evidence, shape) is not None or lag is None or lag > -0.002 * rate:
             if not leads:
                 return None  # nothing before the very first event
             continue
-        leads.append(-evidence.arrivals[-1].lag / rate)
+        leads.append(-lag / rate)
     if len(leads) < 2:
         return None
     middle = float(np.median(leads))
     agreeing = [v for v in leads if abs(v - middle) < 0.05 + 0.05 * middle]
     return middle if abs(leads[0] - middle) < 0.05 + 0.05 * middle and len(agreeing) >= 0.6 * len(leads) else None
+
+
+def _closest_lag(e: Evidence) -> float | None:
+    """The strong arrival closest before the stimulus, in samples: earlier ones belong to earlier stimuli."""
+    if e.location is None or not e.arrivals:
+        return None
+    later = e.location.later
+    return later.lag if later is not None and later.relative_db > -6.0 else e.arrivals[-1].lag
 
 
 def rate_mismatch(witness: Witness, rate_hz: int) -> str | None:
