@@ -50,6 +50,10 @@ def test_dropped_frames_are_really_gone(flagged: bool, seed: int) -> None:
         position = gone["world_frame"] / 48_000
         assert stimulus["start_s"] < position < stimulus["start_s"] + stimulus["latency_s"]
         assert stimulus["reference_frame"] < gone["stream_frame"]
+    for stimulus in bench.truth()["runs"][0]["stimuli"]:  # also after a loss: where it is in the recording
+        at = int(stimulus["reference_frame"])
+        before, after = frames[at - 300 : at - 20, 0], frames[at + 2 : at + 302, 0]
+        assert np.mean(after**2) > 1000.0 * np.mean(before**2)
     marked = [b.first_frame for b in blocks if b.overflow]
     assert marked == ([first, second] if flagged else [])
 

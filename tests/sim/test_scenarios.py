@@ -68,6 +68,8 @@ def test_each_scenario_is_what_it_says(name: str, seed: int) -> None:
         spectrum = np.abs(np.fft.rfft(ear[:19_200] * np.hanning(19_200)))
         assert int(np.argmax(spectrum[5:])) + 5 == 20, "50 Hz"
         assert np.mean(ear[:19_200]) == pytest.approx(0.05, abs=0.01)
+        # 30 dB under the stimulus is the noise, 20 dB above it the hum.
+        assert db(np.var(ear[:19_200]) / truth["ear_noise_rms"] ** 2) == pytest.approx(50.0, abs=0.5)
         return
     eaten = {s["index"] for s in heard if s["eaten"]}
     for stimulus in heard:

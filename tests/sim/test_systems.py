@@ -159,6 +159,11 @@ def test_the_telephone_stops_above_its_band_and_has_coarse_steps(rng: np.random.
     hz = np.fft.rfftfreq(len(played), 1 / RATE)
     inside, above = power[(hz > 500) & (hz < 3000)].mean(), power[hz > 4500].mean()
     assert db(above / inside) < -50.0
+    t = np.arange(RATE) / RATE
+    tone = through(NarrowbandProcessor(), 0.3 * np.sin(2 * np.pi * 1003.0 * t))[RATE // 4 :]
+    fitted = np.stack([np.sin(2 * np.pi * 1003.0 * t), np.cos(2 * np.pi * 1003.0 * t)], axis=1)[RATE // 4 :]
+    left = tone - fitted @ np.linalg.lstsq(fitted, tone, rcond=None)[0]
+    assert -45.0 < db(np.var(left) / np.var(tone)) < -30.0, "eight bits of mu-law are 38 dB"
     ramp = np.linspace(-1.2, 1.2, 20_001)
     levels = np.unique(mu_law(ramp))
     assert len(levels) == 255

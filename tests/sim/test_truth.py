@@ -56,6 +56,9 @@ def test_a_dispersive_path_against_a_hilbert_envelope_made_another_way() -> None
 def test_an_arrival_at_the_very_start_of_the_response_may_ring_before_it() -> None:
     at_once = PathResponse(np.concatenate(([1.0], np.zeros(4000))), 7200.5, 48_000)
     assert at_once.defined_latency_s() * 48_000 == pytest.approx(7200.5, abs=1e-6)
+    # A differentiator's group delay is negative at low frequencies: 1 - 0.5 z^-1 at 1850 Hz is -0.88 frame.
+    early = PathResponse(np.concatenate(([1.0, -0.5], np.zeros(4000))), 7200.5, 48_000)
+    assert early.defined_latency_s() * 48_000 == pytest.approx(7199.62, abs=0.1)
 
 
 def test_silence_has_no_arrival() -> None:
