@@ -58,9 +58,8 @@ class SerialPipe:
         self.baud = baud
         self._host = host
         try:
-            # pyserial asserts DTR when it opens a port; a board on native USB stays mute without.
+            # Opening asserts DTR, without which a board on native USB stays mute, and empties the input.
             self._serial: Any = serial.Serial(path, baud, timeout=0.0, write_timeout=WRITE_S, exclusive=True)
-            self._serial.reset_input_buffer()
         except Exception as error:
             if not is_port_failure(error):
                 raise

@@ -56,7 +56,7 @@ class Uart:
         self._board_byte_s = 10.0 / baud / board_rate
         self._to_board_free_s = 0.0
         self._to_host_free_s = 0.0
-        self._readable: deque[tuple[int, int]] = deque()  # (readable from, byte)
+        self._readable: deque[tuple[int, int]] = deque()  # (readable from, byte), in order: none overtakes another
 
     @property
     def to_host_free_s(self) -> float:
@@ -89,8 +89,6 @@ class Uart:
             if slot_s != last_slot_s:  # all bytes of a slot come together
                 last_slot_s, delay_s = slot_s, self._delay_s()
             readable_ns = math.ceil(self._after_stalls(slot_s + delay_s) * 1e9)
-            if self._readable:
-                readable_ns = max(readable_ns, self._readable[-1][0])  # bytes never overtake each other
             self._readable.append((readable_ns, byte))
         self._to_host_free_s = at_s
 

@@ -83,6 +83,14 @@ def test_a_port_that_talks_without_end_is_given_up_at_the_same_deadline() -> Non
     assert pipe.time.now_s == pytest.approx(6.0, abs=0.02)
 
 
+def test_the_last_try_is_cut_short_by_the_deadline() -> None:
+    pipe = ScriptedPipe(VirtualTime())
+    with pytest.raises(LinkTimeout, match=r"within 0\.7 s, 0 bytes seen"):
+        Link(pipe, pipe.time, handshake_s=0.7).identify()
+    assert pipe.time.now_s == pytest.approx(0.7, abs=1e-6)
+    assert len(pipe.heard) == 3
+
+
 def test_bytes_that_are_no_text_never_reach_the_user() -> None:
     pipe = answering()
     pipe.say(0.0, b"\x00\x00\xff433\r\n\xc3\x28")

@@ -103,6 +103,7 @@ def test_safe_cuts_the_tone_that_sounds_and_those_to_come(seed: int) -> None:
     assert sorted(world.room.cuts) == [1, 2, 3, 4]
     assert all(second_s + 0.03 < cut_s < second_s + 0.04 for cut_s in world.room.cuts.values())
     assert [f.index for f in world.link.poll(world.later(1.0))] == [1]
+    assert world.link.poll(world.later(10.0)) == []  # nobody waits for the rest
 
 
 def test_the_same_seed_is_the_same_world_to_the_byte(seed: int) -> None:
@@ -193,6 +194,20 @@ def test_an_event_that_was_lost_is_asked_for(lost: int, seed: int) -> None:
     assert [f.index for f in fired] == [0, 1, 2, 3, 4]
     assert [world.clock.true_s(f.tick) for f in fired] == pytest.approx([t[0] for t in world.room.tones], abs=1e-9)
     assert world.link.counts.recalled_events == 1
+
+
+def test_a_later_event_shows_at_once_that_one_was_lost(seed: int) -> None:
+    world = World(seed)
+    world.link.arm(StimulusPlan("click", 3, (0.05, 0.05), 0.5, "mcu"))
+    world.link.fire()
+    first_s, second_s, _ = (start_s for start_s, _, _ in world.room.tones)
+    world.mcu.faults = Faults(byte_loss=1.0)
+    assert world.link.poll(Instant(world.time.timebase, second_s - 0.01)) == []
+    world.mcu.faults = Faults()
+    fired = list(world.link.poll(world.later(5.0)))
+    assert [f.index for f in fired] == [0, 1]
+    assert [world.clock.true_s(f.tick) for f in fired] == pytest.approx([first_s, second_s], abs=1e-9)
+    assert world.time.now_s < second_s + 0.03
 
 
 def test_a_board_that_stalls_is_waited_for(seed: int) -> None:
