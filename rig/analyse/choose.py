@@ -23,6 +23,10 @@ LEAK_S = 0.012
 
 CONFIRM_SHARE = 0.6
 AGREE_S = 0.0005
+"""Latencies of two trials this close are the same."""
+
+OFFSET_S = 0.00015
+"""Distances between two arrivals of one path agree far better than latencies do; a codec's false ones scatter by ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,14 @@ def choose(evidence: list[Evidence], rate_hz: float, leak_cleared: bool, before:
     usable = [e for e in evidence if e.arrivals and e.location is not None]
     confirmed = _confirmed_offsets(usable, rate_hz)
     for distance_s in before.paths_s:
-        if not any(abs(distance_s * rate_hz - c) <= 2 * AGREE_S * rate_hz for c in confirmed):
+        if not any(abs(distance_s * rate_hz - c) <= 2 * OFFSET_S * rate_hz for c in confirmed):
             confirmed.append(distance_s * rate_hz)
     first_guess = _consensus_lags(usable, rate_hz)
     firsts = [
         a.lag
         for e in usable
         for a, _ in _early(e, rate_hz)
-        if any(abs(e.arrivals[-1].lag - a.lag - c) <= AGREE_S * rate_hz for c in confirmed)
+        if any(abs(e.arrivals[-1].lag - a.lag - c) <= OFFSET_S * rate_hz for c in confirmed)
     ]
     chosen = [_one(e, confirmed, first_guess, firsts, rate_hz, leak_cleared) for e in evidence]
     if before.sees_enough or len(usable) < 3:
@@ -77,7 +81,7 @@ def _confirmed_offsets(usable: list[Evidence], rate_hz: float) -> list[float]:
         return []
     offsets = [[e.arrivals[-1].lag - a.lag for a, _ in _early(e, rate_hz)] for e in usable]
     flat = sorted(o for row in offsets for o in row)
-    agree = AGREE_S * rate_hz
+    agree = OFFSET_S * rate_hz
     found: list[float] = []
     for value in flat:
         share = sum(any(abs(o - value) <= agree for o in row) for row in offsets) / len(usable)
@@ -118,7 +122,7 @@ def _one(
                 return Choice(None, None, "leak_or_system", crosstalk, other_lag=arrival.lag)
             faint_leak = True
             continue
-        by_offset = any(abs(offset - c) <= agree for c in confirmed)
+        by_offset = any(abs(offset - c) <= OFFSET_S * rate_hz for c in confirmed)
         by_lag = len(singles) >= 3 and sum(abs(s - arrival.lag) <= agree for s in singles) >= 0.5 * len(singles)
         if by_offset or by_lag:
             first = arrival

@@ -19,7 +19,7 @@ from rig.analyse.spectrum import (
     Band,
     Complex,
     Real,
-    cosine_taper,
+    band_taper,
     envelope_sigma,
     fast_length,
     flat_taper,
@@ -137,7 +137,7 @@ def locate(
     decoy_db = 20.0 * math.log10(peak / max(null, 1e-9 * peak))
 
     smoothed = smooth(power, max(1, round(50.0 * length / rate_hz)))
-    inverse = _inverse(power, smoothed, spread, whitened, peak * grid.size, len(ear), cosine_taper(f, band))
+    inverse = _inverse(power, smoothed, spread, whitened, peak * grid.size, len(ear), band_taper(f, band))
     response = grid.envelope(cross * inverse)
     null_response = grid.envelope(mirrored * inverse)
     own = grid.envelope(power * inverse)  # what one clean arrival looks like: its own side lobes are no arrivals
@@ -305,7 +305,7 @@ def _split(
     """
     matched: list[float] = []
     arrived: list[float] = []
-    taper = cosine_taper(f, band)
+    taper = band_taper(f, band)
     guard = max(2, math.ceil(resolution / grid.step))
     for cross, half in zip(crosses, halves, strict=True):
         envelope = grid.envelope(cross * whitened)

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rig.analyse.spectrum import Band, Complex, Real, cosine_taper, fast_length, flat_taper, smooth
+from rig.analyse.spectrum import Band, Complex, Real, band_taper, fast_length, flat_taper, smooth
 
 LEAST_POWER = 1e-18
 """-180 dBFS per sample: what a digitally silent pause is taken for, so that noise riding on the stimulus counts."""
@@ -133,7 +133,7 @@ class LocalPair:
         frequency, cross, auto, flatten = self.transfer(band)
         inside = (frequency > band.low_hz) & (frequency < band.high_hz)
         f = frequency[inside]
-        weight = cosine_taper(f, band) * _without_lines(noise.at(f))
+        weight = band_taper(f, band) * _without_lines(noise.at(f))
         power = auto[inside]
         floor = 1e-4 * float(np.median(power)) + 1e-300
         response = weight * cross[inside] / (power + floor)

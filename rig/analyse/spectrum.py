@@ -51,14 +51,14 @@ def fast_length(at_least: int, multiple_of: int = 1) -> int:
     return best * multiple_of
 
 
-def cosine_taper(frequency_hz: Real, band: Band) -> Real:
-    """Half-cosine weight over the band: 1 at its centre, 0 at and beyond its edges.
+def band_taper(frequency_hz: Real, band: Band) -> Real:
+    """Half a sine over the band, to the power of 1.5: 1 at its centre, 0 at and beyond its edges.
 
-    Against a Hann taper it costs 8 dB of side lobes (-23 dB) and gains a fifth in standard deviation; see
-    docs/decisions/0009-spectral-taper.md.
+    Part of the definition of the headline figure. Between the half sine, whose side lobes let a louder echo lean on the
+    direct sound, and Hann's taper, which costs precision: docs/decisions/0011-spectral-taper.md has the figures.
     """
     position = np.clip((frequency_hz - band.low_hz) / band.width_hz, 0.0, 1.0)
-    return np.asarray(np.sin(np.pi * position))
+    return np.asarray(np.sin(np.pi * position) ** 1.5)
 
 
 def flat_taper(frequency_hz: Real, band: Band, edge: float = 0.05) -> Real:

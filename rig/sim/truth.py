@@ -15,7 +15,9 @@ from scipy import fft
 from rig.sim.bandlimited import Floats
 
 DEFAULT_BAND_HZ = (300.0, 3400.0)
-DEFAULT_TAPER: Literal["cosine"] = "cosine"
+Taper = Literal["hann", "sine-1.5", "cosine"]
+DEFAULT_TAPER: Taper = "sine-1.5"
+POWERS: dict[Taper, float] = {"hann": 2.0, "sine-1.5": 1.5, "cosine": 1.0}
 SIGNIFICANT_DB = 10.0
 
 
@@ -31,29 +33,27 @@ class PathResponse:
     rate_hz: float
     nominal: bool = False
 
-    def defined_latency_s(
-        self, band_hz: tuple[float, float] = DEFAULT_BAND_HZ, taper: Literal["hann", "cosine"] = DEFAULT_TAPER
-    ) -> float:
+    def defined_latency_s(self, band_hz: tuple[float, float] = DEFAULT_BAND_HZ, taper: Taper = DEFAULT_TAPER) -> float:
         """The latency as defined, in seconds of the interface's clock."""
         return (self.first_lag_frames + first_arrival_frames(self.samples, self.rate_hz, band_hz, taper)) / self.rate_hz
 
 
-def band_taper(f_hz: Floats, band_hz: tuple[float, float], taper: Literal["hann", "cosine"]) -> Floats:
+def band_taper(f_hz: Floats, band_hz: tuple[float, float], taper: Taper) -> Floats:
     """Weight of each frequency: 0 outside the band and at its edges, 1 at its centre.
 
-    "hann" is a raised cosine over the whole band, "cosine" one half wave of a cosine (its square root).
+    Half a wave of a cosine over the band ("cosine"), its square ("hann"), or its power of 1.5 ("sine-1.5").
     """
     low, high = band_hz
     x = (f_hz - low) / (high - low)
     half_wave = np.where((x > 0.0) & (x < 1.0), np.sin(np.pi * np.clip(x, 0.0, 1.0)), 0.0)
-    return np.asarray(half_wave**2 if taper == "hann" else half_wave, dtype=np.float64)
+    return np.asarray(half_wave ** POWERS[taper], dtype=np.float64)
 
 
 def first_arrival_frames(
     response: Floats,
     rate_hz: float,
     band_hz: tuple[float, float] = DEFAULT_BAND_HZ,
-    taper: Literal["hann", "cosine"] = DEFAULT_TAPER,
+    taper: Taper = DEFAULT_TAPER,
     significant_db: float = SIGNIFICANT_DB,
 ) -> float:
     """Position (fractional frames into `response`) of the earliest local maximum of the envelope that is significant.

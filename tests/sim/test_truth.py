@@ -16,7 +16,7 @@ def response(*arrivals: tuple[float, float]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("at", [100.0, 100.3, 177.123, 4000.5])
-@pytest.mark.parametrize("taper", ["hann", "cosine"])
+@pytest.mark.parametrize("taper", ["hann", "sine-1.5", "cosine"])
 @pytest.mark.parametrize("gain", [1.0, -0.02])
 def test_a_pure_delay_is_itself(at: float, taper: str, gain: float) -> None:
     found = first_arrival_frames(response((at, gain)), 48_000, taper=taper)  # type: ignore[arg-type]
@@ -24,7 +24,7 @@ def test_a_pure_delay_is_itself(at: float, taper: str, gain: float) -> None:
 
 
 @pytest.mark.parametrize("echo_s", [0.003, 0.015, 0.150])
-@pytest.mark.parametrize(("taper", "within"), [("hann", 0.1), ("cosine", 0.2)])
+@pytest.mark.parametrize(("taper", "within"), [("hann", 0.1), ("sine-1.5", 0.1), ("cosine", 0.2)])
 def test_a_stronger_echo_is_not_the_first_arrival(echo_s: float, taper: str, within: float) -> None:
     path = response((500.25, 1.0), (500.25 + echo_s * 48_000, 2.0))
     found = first_arrival_frames(path, 48_000, taper=taper)  # type: ignore[arg-type]

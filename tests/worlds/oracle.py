@@ -36,18 +36,20 @@ class Arrivals:
 
 
 def taper(f: Samples, band_hz: tuple[float, float], shape: str) -> Samples:
-    """Spectral weight over the band: "cosine" is half a cosine cycle, "hann" its square; 0 outside."""
+    """Spectral weight over the band: "cosine" is half a cosine cycle, "sine-1.5" its power of 1.5, "hann" its square."""
     u = (f - band_hz[0]) / (band_hz[1] - band_hz[0])
     inside = (u > 0.0) & (u < 1.0)
     half_cosine = np.where(inside, np.sin(np.pi * np.clip(u, 0.0, 1.0)), 0.0)
     if shape == "cosine":
         return half_cosine
+    if shape == "sine-1.5":
+        return half_cosine**1.5
     if shape == "hann":
         return half_cosine**2
     raise ValueError(f"no taper is called {shape!r}")
 
 
-def arrivals(path: Path, band_hz: tuple[float, float], shape: str = "cosine", back_db: float = 10.0) -> Arrivals:
+def arrivals(path: Path, band_hz: tuple[float, float], shape: str = "sine-1.5", back_db: float = 10.0) -> Arrivals:
     """All arrivals within `back_db` of the largest, to about 1e-4 sample."""
     pad = 2400  # the band-limited pulse rings before and after; keep its circular images away
     n = next_fast_len(path.ir.size + 2 * pad)
