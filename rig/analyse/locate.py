@@ -33,6 +33,7 @@ BACK_DB = 10.0
 FAINT_DB = 20.0
 """Down to here an earlier arrival is remembered: repeated at the same lag over a run it is a path, not noise."""
 
+PIECE_S = 0.2
 FLOOR_SIGMA = 7.0
 DECOY_MARGIN = 1.4
 SIDE_LOBE_MARGIN = 2.0
@@ -85,6 +86,15 @@ class Template:
         ramp = np.clip((np.arange(reach) - middle) / max(2.0, 24.0 * rate_hz / 48000.0 / decimate) + 0.5, 0.0, 1.0)
         self.first_half = np.fft.rfft(clip * (1.0 - ramp), total)[bins]
         self.frequency_hz = bins * (rate_hz / length)
+        # A long clip may hold a change far from its middle: pieces of equal energy, of about a quarter of a second.
+        self.pieces: list[Complex] = []
+        count = min(6, int(n / rate_hz / PIECE_S))
+        if count > 2:
+            edges = np.searchsorted(energy, energy[-1] * np.arange(1, count) / count)
+            for low, high in zip([0, *edges], [*edges, reach], strict=True):
+                piece = np.zeros(reach, dtype=clip.dtype)
+                piece[low:high] = clip[low:high]
+                self.pieces.append(np.fft.rfft(piece, total)[bins])
 
 
 def locate(
@@ -152,6 +162,8 @@ def locate(
     if want_split:
         halves = [template.first_half, X - template.first_half]
         split = _split([Y * np.conj(h) for h in halves], halves, whitened, smoothed, f, band, grid, k0, resolution)
+        moved = _moved_piece([Y * np.conj(p) for p in template.pieces], whitened, grid, k0, rate_hz)
+        split = moved if moved is not None else split
     return Location(
         dominant=at + first_lag,
         candidates=tuple(Candidate(c.lag + first_lag, c.relative_db) for c in candidates),
@@ -287,6 +299,24 @@ def _coherence(
     return min(1.0, top / math.sqrt(energy_x * energy_y))
 
 
+def _moved_piece(crosses: Sequence[Complex], whitened: Real, grid: _Grid, k0: int, rate_hz: float) -> float | None:
+    """How far a piece of a long stimulus came from where the whole did, when it clearly did; else None.
+
+    Clearly: its own peak within 50 ms stands 3 dB above what it has at the whole's lag, and out of its noise.
+    """
+    reach = max(8, math.ceil(0.05 * rate_hz / grid.step))
+    near = max(1, math.ceil(0.0005 * rate_hz / grid.step))
+    for cross in crosses:
+        envelope = grid.envelope(cross * whitened)
+        low = max(0, k0 - reach)
+        stretch = envelope[low : k0 + reach + 1]
+        k = low + int(np.argmax(stretch))
+        here = float(envelope[max(0, k0 - near) : k0 + near + 1].max())
+        if abs(k - k0) > near and envelope[k] > 1.41 * here and envelope[k] > 10.0 * envelope_sigma(envelope):
+            return _peak_lag(envelope, k, grid) - grid.to_lag(k0)
+    return None
+
+
 def _split(
     crosses: Sequence[Complex],
     halves: Sequence[Complex],
@@ -298,13 +328,14 @@ def _split(
     k0: int,
     resolution: float,
 ) -> float:
-    """Second half's lag minus first half's, by matched filter and by first arrival; the smaller of the two.
+    """Second half's lag minus first half's: by matched filter, by first arrival, by what both have at k0; the smallest.
 
     In a reverberant room the halves of a chirp, which lie in different octaves, can lock on different reflections; the
     first arrival is the same for both. A delay that changed inside the clip moves both.
     """
     matched: list[float] = []
     arrived: list[float] = []
+    here: list[float] = []
     taper = band_taper(f, band)
     guard = max(2, math.ceil(resolution / grid.step))
     for cross, half in zip(crosses, halves, strict=True):
@@ -312,12 +343,19 @@ def _split(
         matched.append(_peak_lag(envelope, int(np.argmax(envelope)), grid))
         power = np.abs(half) ** 2
         response = grid.envelope(cross * taper / (power + 1e-2 * float(smoothed.max())))
-        k = int(np.argmax(response))
-        stretch = response[: k + 1]
-        early = np.nonzero(stretch >= response[k] * 10.0 ** (-BACK_DB / 20.0))[0]
-        if len(early) and k - early[0] > 2 * guard:
+        top = int(np.argmax(response))
+        low, high = max(0, k0 - guard), min(len(response), k0 + guard + 1)
+        near = low + int(np.argmax(response[low:high]))
+        if low < near < high - 1 and response[near] >= response[top] * 10.0 ** (-BACK_DB / 20.0):
+            here.append(_peak_lag(response, near, grid))
+        stretch = response[: top + 1]
+        early = np.nonzero(stretch >= response[top] * 10.0 ** (-BACK_DB / 20.0))[0]
+        k = top
+        if len(early) and top - early[0] > 2 * guard:
             start = int(early[0])
             k = start + int(np.argmax(response[start : start + 2 * guard]))
         arrived.append(_peak_lag(response, k, grid))
-    by_match, by_arrival = matched[1] - matched[0], arrived[1] - arrived[0]
-    return by_match if abs(by_match) <= abs(by_arrival) else by_arrival
+    differences = [matched[1] - matched[0], arrived[1] - arrived[0]]
+    if len(here) == 2:  # both halves have a strong arrival where the whole has its own
+        differences.append(here[1] - here[0])
+    return min(differences, key=abs)

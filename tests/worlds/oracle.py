@@ -36,7 +36,7 @@ class Arrivals:
 
 
 def taper(f: Samples, band_hz: tuple[float, float], shape: str) -> Samples:
-    """Spectral weight over the band: "cosine" is half a cosine cycle, "sine-1.5" its power of 1.5, "hann" its square."""
+    """Spectral weight over the band: "cosine" is half a cycle, "sine-1.5" its power of 1.5, "hann" its square."""
     u = (f - band_hz[0]) / (band_hz[1] - band_hz[0])
     inside = (u > 0.0) & (u < 1.0)
     half_cosine = np.where(inside, np.sin(np.pi * np.clip(u, 0.0, 1.0)), 0.0)
