@@ -15,9 +15,6 @@ from rig.analyse.stimulus import Shape
 MAX_REFINED = 4
 """Candidates that are timed exactly: the dominant arrival and the earliest before it."""
 
-STRONG_OTHER_DB = -12.0
-"""A later arrival above this counts as one of several: see LocalPair."""
-
 PRE_S = 0.010
 """The ear is searched from this long before the stimulus, so that an arrival at lag 0 has its flank."""
 
@@ -131,11 +128,8 @@ def _timed(
     chosen = [*location.candidates[: MAX_REFINED - 1], location.candidates[-1]]
     if len(location.candidates) < MAX_REFINED:
         chosen = list(location.candidates)
-    strong_later = location.later is not None and location.later.relative_db > STRONG_OTHER_DB
-    lags = [c.lag for c in chosen] + ([location.later.lag] if strong_later and location.later is not None else [])
-    whole = len(lags) > 1 and not shape.flat
     search = max(4.0, 0.8 * location.resolution)
-    pairs = [LocalPair(window.clip, window.ear, first_lag, round(c.lag), rate_hz, whole=whole) for c in chosen]
+    pairs = [LocalPair(window.clip, window.ear, first_lag, round(c.lag), rate_hz, whole=not shape.flat) for c in chosen]
     timed = [pair.arrival(shape.band, noise, search) for pair in pairs]
     kept = [(a, c.relative_db) for a, c in zip(timed, chosen, strict=True) if a is not None]
     arrivals = [a for a, _ in kept]

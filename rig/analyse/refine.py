@@ -62,8 +62,8 @@ class LocalPair:
 
     `x`: the stimulus as recorded, shape (n,). `ear`: what the ear recorded, of which `ear[k]` is `k + first_lag`
     samples after the start of `x`. The segment should reach half a window to either side; else it is zero-padded.
-    `whole`: no lag window, all of `ear` at once. A voice needs it where there are several arrivals: its correlation has
-    long skirts, and what the window cuts off those of one arrival leans on the others.
+    `whole`: no lag window, all of `ear` at once. A voice needs it: its correlation has skirts as long as its vowels, and
+    what a window cuts off them tilts the quotient where its spectrum has holes.
     """
 
     def __init__(self, x: Real, ear: Real, first_lag: int, centre: int, rate_hz: float, *, whole: bool = False) -> None:
@@ -135,7 +135,10 @@ class LocalPair:
         f = frequency[inside]
         weight = band_taper(f, band) * _without_lines(noise.at(f))
         power = auto[inside]
-        floor = 1e-4 * float(np.median(power)) + 1e-300
+        floor = np.full(len(f), 1e-4 * float(np.median(power)) + 1e-300)
+        if self.whole:
+            # Without a lag window the holes between a voice's harmonics stand open: Wiener's floor keeps noise out.
+            floor += self.length * noise.at(f) / max(self._gain(), 1e-6) ** 2
         response = weight * cross[inside] / (power + floor)
         omega = 2.0 * np.pi * f / self.rate_hz
         size = 2 * (len(frequency) - 1)
@@ -154,17 +157,22 @@ class LocalPair:
         curvature = second.real + first.imag**2 / magnitude
         if curvature >= 0.0:
             return None
-        density = weight**2 * noise.at(f) * flatten[inside] / (power + floor)
+        density = weight**2 * noise.at(f) * flatten[inside] * power / (power + floor) ** 2
         variance = 0.5 * size * float(np.sum((omega - instantaneous) ** 2 * density)) / curvature**2
         predicted = size * float(np.sum(density))  # mean square of |z| from noise alone
         ratio = self._floor_ratio(response, omega, lag, density, predicted, size)
         return Arrival(
             lag=self.centre + lag,
             u_noise=math.sqrt(variance * max(1.0, ratio)),
-            level=magnitude / float(weight.sum()),
+            level=magnitude / float((weight * power / (power + floor)).sum()),
             polarity=1 if _carrier_sign(turned, weight) >= 0 else -1,
             floor_ratio=ratio,
         )
+
+    def _gain(self) -> float:
+        """Amplitude of the strongest copy of the reference in the segment, from the plain correlation."""
+        correlation = np.fft.irfft(self.cross, self.length)
+        return float(np.max(np.abs(correlation))) * self.length / max(2.0 * float(self.energy.sum()), 1e-300)
 
     def _floor_ratio(
         self, response: Complex, omega: Real, lag: float, density: Real, predicted: float, size: int
