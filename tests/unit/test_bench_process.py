@@ -77,7 +77,9 @@ def test_children_are_stopped_too_even_deaf_ones(tmp_path: Path) -> None:
     parent, child = (int(pid) for pid in note.read_text().split())
     assert alive(parent)
     assert alive(child)
+    began_s = time.monotonic()
     system.stop()
+    assert time.monotonic() - began_s < 10.0, "it was waited for instead of killed"
     assert not alive(parent)
     wait_for(lambda: not alive(child), "the end of the child")  # it is not ours to wait for
 

@@ -92,6 +92,24 @@ def test_windows_in_any_order(tmp_path: Path, rng: np.random.Generator, name: st
             at += len(window)
 
 
+def test_the_last_seconds_of_a_flac_are_not_decoded_twice(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "x.flac"
+    frames = noise(rng, 12 * RATE_HZ)
+    soundfile.write(path, frames, RATE_HZ, subtype="PCM_16")
+    with open_recording(path) as source:
+        for second in range(11):
+            block = source.read(second * RATE_HZ, RATE_HZ)
+            np.testing.assert_array_equal(block, frames[second * RATE_HZ : (second + 1) * RATE_HZ])
+            decoded_to = source._decoder._at
+            for back in (RATE_HZ, 2 * RATE_HZ + 7, 5 * RATE_HZ):
+                start = max(0, (second + 1) * RATE_HZ - back)
+                window = source.read(start, 30_000)
+                np.testing.assert_array_equal(
+                    window, frames[start : start + 30_000], err_msg=f"{second} s, {back} back"
+                )
+            assert source._decoder._at == decoded_to, "a window behind was decoded again"
+
+
 def test_a_window_is_clipped_to_the_file(tmp_path: Path, rng: np.random.Generator) -> None:
     frames = noise(rng, RATE_HZ)
     soundfile.write(tmp_path / "x.wav", frames, RATE_HZ, subtype="PCM_16")
@@ -215,7 +233,9 @@ def test_a_flac_damaged_in_the_middle_is_an_error_there_and_only_there(
         np.testing.assert_array_equal(source.read(0, 4 * RATE_HZ), frames[: 4 * RATE_HZ])
         with pytest.raises(BadInput, match=r"x\.flac is damaged at or after frame \d+"):
             source.read(4 * RATE_HZ, 2 * RATE_HZ)
-        np.testing.assert_array_equal(source.read(100, 1000), frames[100:1100], err_msg="an error does not stick")
+        for start in (9 * RATE_HZ, 100):  # behind the damage, which is not kept from before; and in front of it
+            window = source.read(start, 1000)
+            np.testing.assert_array_equal(window, frames[start : start + 1000], err_msg="an error does not stick")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])

@@ -174,7 +174,10 @@ def test_an_open_run_counts_up_to_its_last_block(tmp_path: Path, rng: np.random.
     np.testing.assert_array_equal(read.source.read(0, RATE_HZ + 1), samples)
     session.close()
     writer.finish("interrupted")
-    assert open_session(tmp_path).status == "interrupted"
+    ended = open_session(tmp_path)
+    assert ended.status == "interrupted"
+    assert ended.verify() == []
+    assert (ended.runs[0].ok, ended.runs[0].cut_short, ended.runs[0].entry.n_frames) == (False, False, RATE_HZ)
 
 
 def test_bad_lines_are_counted_and_the_first_is_named(tmp_path: Path, rng: np.random.Generator) -> None:
