@@ -100,10 +100,14 @@ def test_same_signal_twice(seed: int) -> None:
 
 @pytest.mark.parametrize("gain", [0.5, -1.0])
 def test_same_signal_at_another_level(gain: float, seed: int) -> None:
-    """One source on both inputs, one of them turned down or wired upside down: whatever it is called, no figure."""
+    """One source on both inputs, one of them turned down or wired upside down.
+
+    That is also how two channels are calibrated against each other: refused, or 0 with a caveat, and nothing else.
+    """
     r = recorded(seed)
     run = analyse(with_channels(r, r.frames[:, 0], gain * r.frames[:, 0]))
-    refused_as(run, Reason.SAME_SIGNAL, Reason.LEAK, Reason.NO_ARRIVAL, Reason.AMBIGUOUS)
+    assert refusal(run) is not None or run.caveats
+    assert accepted(run) == pytest.approx([0.0] * len(accepted(run)), abs=1e-6)
 
 
 def test_same_signal_through_two_converters(seed: int) -> None:
