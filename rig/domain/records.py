@@ -220,6 +220,50 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockDrift:
+    """How fast one clock ran against another over a stretch, ppm: estimate, and the interval that holds the truth."""
+
+    ppm: float
+    low_ppm: float
+    high_ppm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A figure in s and the interval that holds the truth."""
+
+    value_s: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """The clocks of one run beside each other, and the driver's claims beside what the clocks say.
+
+    Drifts are positive when the clock named first runs fast. Delays are medians over `n_blocks` blocks of samples as
+    they reached the program; None where a clock or a claim is missing, `refusal` says why clocks are.
+    """
+
+    audio_host: ClockDrift | None
+    mcu_host: ClockDrift | None
+    audio_mcu: ClockDrift | None
+    n_exchanges: int
+    n_pulses: int
+    first_s: float | None  # of the recording: the stretch that was compared
+    last_s: float | None
+    margin_s: float | None  # of the line between the exchanges' bounds
+    half_width_s: float | None  # host time of any sample of the stretch is known within this
+    refusal: str | None
+    n_blocks: int = 0
+    after_last_s: Span | None = None  # from a block's last sample to the program
+    after_first_s: Span | None = None  # from its first
+    adc_claim_age_s: float | None = None  # the same from its first sample, by the driver's own times
+    adc_claim_error_s: Span | None = None  # the driver's capture times; positive: it claims later than true
+    output_s: Span | None = None  # from the frame that the interface was asked to play at to the sound on the reference
+
+
+@dataclass(frozen=True, slots=True)
 class RunAnalysis:
     """Everything that the analysis says of one run."""
 
@@ -238,3 +282,4 @@ class RunAnalysis:
     latency_slope_ppm: float | None = None  # latency against time inside the run
     first_frame_s: float = 0.0
     extra: dict[str, float | None] = field(default_factory=dict)
+    clocks: ClockFacts | None = None

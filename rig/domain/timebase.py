@@ -90,7 +90,8 @@ class ClockMap(Generic[C, D]):
     """A fitted line from clock C to clock D: `target_s = offset_s + rate * source_s`, valid inside its window only.
 
     `rate - 1` is positive when D runs fast against C. `residual_s` is the RMS of the fit, `u_s` the standard
-    uncertainty of a mapped instant.
+    uncertainty of a mapped instant. `half_width_s`, where it is known, is a bound: the truth lies no further from a
+    mapped instant, anywhere in the window.
     """
 
     source: Timebase[C]
@@ -101,6 +102,7 @@ class ClockMap(Generic[C, D]):
     u_s: float
     first_s: float
     last_s: float
+    half_width_s: float | None = None
 
     def apply(self, instant: Instant[C]) -> Instant[D]:
         """Maps an instant; raises TypeError on another clock and ValueError outside the window of the fit."""
