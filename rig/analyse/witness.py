@@ -1,7 +1,8 @@
 """The second witness: stimuli on the recording against the stamps of whoever fired them. Lost samples show as a step.
 
 Between two stimuli the recording must hold as many frames as the board counted ticks, up to the two clocks' rate, which
-is read off the series itself. A loss that no driver flagged shortens one interval; the trial before it is refused.
+is read off the neighbouring intervals: a resonator that warms up by 150 ppm is another clock at the end of a run than
+at its beginning. A loss that no driver flagged shortens one interval; the trial before it is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from rig.domain.records import StimulusFired
 
 STEP_FRAMES = 8.0
 """Smallest step that is called a loss; a ceramic resonator may wander by two or three frames between stimuli."""
+
+NEIGHBOURS = 9
+"""The rate of an interval is the median over so many around it; losses in under half of them do not move it."""
+
+WANDER_PER_S = 1.5e-6
+"""A resonator's rate may change by this much in a second, so a rate read far from an interval allows for a step."""
 
 RATE_LIMIT = 0.006
 """Largest rate difference that a resonator (0.5 %) explains; beyond it one of the two rates is labelled wrongly."""
@@ -54,10 +61,12 @@ def compare(frames: list[float], stamps: tuple[float, ...], rate_hz: float) -> W
     intervals = np.diff(fired)
     ratios = np.diff(seen[events]) / intervals
     ratio = float(np.median(ratios))
+    near, distance_s = _near_rates(ratios, 0.5 * (fired[1:] + fired[:-1]))
     # Missing frames make an interval short: positive `missing`.
-    missing = (ratio - ratios) * intervals * rate_hz
+    missing = (near - ratios) * intervals * rate_hz
     spread = 1.4826 * float(np.median(np.abs(missing - np.median(missing))))
     limit = max(STEP_FRAMES * max(1.0, rate_hz / 48000.0), 6.0 * spread)
+    limit = limit + WANDER_PER_S * distance_s * intervals * rate_hz
     lost = {int(events[k]): float(missing[k]) for k in np.nonzero(np.abs(missing) > limit)[0]}
     paired_events = {int(p[0]) for p in pairs}
     paired_stamps = {int(p[1]) for p in pairs}
@@ -68,6 +77,15 @@ def compare(frames: list[float], stamps: tuple[float, ...], rate_hz: float) -> W
         tuple(k for k in range(len(frames)) if k not in paired_events),
         tuple(k for k in range(len(stamps)) if k not in paired_stamps),
     )
+
+
+def _near_rates(ratios: np.ndarray, middles_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The median rate around each interval, and how far in time the intervals it was read from lie on the average."""
+    width = min(NEIGHBOURS, len(ratios))
+    first = np.clip(np.arange(len(ratios)) - width // 2, 0, len(ratios) - width)
+    around = np.lib.stride_tricks.sliding_window_view(ratios, width)[first]
+    centre_s = np.mean(np.lib.stride_tricks.sliding_window_view(middles_s, width), axis=1)[first]
+    return np.median(around, axis=1), np.abs(centre_s - middles_s)
 
 
 def _pair(seen: np.ndarray, stamps: np.ndarray) -> list[tuple[int, int]]:
@@ -83,11 +101,13 @@ def _pair(seen: np.ndarray, stamps: np.ndarray) -> list[tuple[int, int]]:
 
 def _walk(seen: np.ndarray, stamps: np.ndarray, event: int, stamp: int) -> list[tuple[int, int]]:
     offset = seen[event] - stamps[stamp]
+    shortest = float(np.min(np.diff(stamps)))
     pairs = [(event, stamp)]
     i, j = event + 1, stamp + 1
     while i < len(seen) and j < len(stamps):
         elapsed = stamps[j] - stamps[pairs[-1][1]]
-        tolerance = 0.03 + RATE_LIMIT * elapsed
+        # A missing stimulus is off by a whole spacing, lost frames by less: a third of the shortest tells them apart.
+        tolerance = max(0.03, 0.3 * shortest) + RATE_LIMIT * elapsed
         difference = seen[i] - stamps[j] - offset
         if abs(difference) <= tolerance:
             pairs.append((i, j))
