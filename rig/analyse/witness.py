@@ -66,8 +66,8 @@ def compare(frames: list[float], stamps: tuple[float, ...], rate_hz: float) -> W
     missing = (near - ratios) * intervals * rate_hz
     spread = 1.4826 * float(np.median(np.abs(missing - np.median(missing))))
     limit = max(STEP_FRAMES * max(1.0, rate_hz / 48000.0), 6.0 * spread)
-    limit = limit + WANDER_PER_S * distance_s * intervals * rate_hz
-    lost = {int(events[k]): float(missing[k]) for k in np.nonzero(np.abs(missing) > limit)[0]}
+    limits = limit + WANDER_PER_S * distance_s * intervals * rate_hz
+    lost = {int(events[k]): float(missing[k]) for k in np.nonzero(np.abs(missing) > limits)[0]}
     paired_events = {int(p[0]) for p in pairs}
     paired_stamps = {int(p[1]) for p in pairs}
     return Witness(
