@@ -91,6 +91,32 @@ def _confirmed_offsets(usable: list[Evidence], rate_hz: float) -> list[float]:
     return found
 
 
+def stable_distance(evidence: list[Evidence], rate_hz: float) -> float:
+    """Longest distance (samples) between the dominant arrival and a comparable one that most trials have; 0: none."""
+    usable = [e for e in evidence if e.arrivals and e.location is not None]
+    if len(usable) < 3:
+        return 0.0
+    rows = [_comparable_distances(e) for e in usable]
+    agree = OFFSET_S * rate_hz
+    stable = [
+        d
+        for row in rows
+        for d in row
+        if sum(any(abs(o - d) <= agree for o in other) for other in rows) >= CONFIRM_SHARE * len(rows)
+    ]
+    return max(stable, default=0.0)
+
+
+def _comparable_distances(e: Evidence) -> list[float]:
+    found = [
+        e.arrivals[-1].lag - a.lag for a, db in zip(e.arrivals[:-1], e.relative_db[:-1], strict=True) if db >= -BACK_DB
+    ]
+    later = e.location.later if e.location is not None else None
+    if later is not None and later.relative_db >= -BACK_DB:
+        found.append(later.lag - e.arrivals[-1].lag)
+    return found
+
+
 def _consensus_lags(usable: list[Evidence], rate_hz: float) -> list[float]:
     """Lags of trials that have one arrival only: what an early arrival elsewhere may be confirmed by."""
     return [e.arrivals[-1].lag for e in usable if not _early(e, rate_hz)]

@@ -14,7 +14,7 @@ from rig.analyse.uncertainty import trial_uncertainty_s
 from rig.analyse.verdict import single_shot
 from rig.domain.records import Reason, Trial
 
-RESCUE_Z = 6.5
+RESCUE_Z = 4.5
 RESCUE_S = 0.0003
 RESCUE_SUPPORT = 3
 

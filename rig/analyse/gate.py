@@ -81,7 +81,9 @@ class Gate:
             self._close()
 
     def _track(self, level: Real, first: int) -> None:
-        self._floors.append(float(np.percentile(level, 20)))
+        sounding = level[level > 0.0]  # a driver's leading zeros are no floor
+        if len(sounding) > 0.1 * len(level) or not self._floors:
+            self._floors.append(float(np.percentile(sounding, 20)) if len(sounding) else 0.0)
         # The lower quartile over recent blocks: a block full of speech must not lift the floor.
         self._floor = max(float(np.percentile(np.array(self._floors), 25)), SILENT_LEVEL)
         loud = np.nonzero(level > FALL * self._floor)[0]

@@ -21,7 +21,7 @@ LONGEST_S = 6.0
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """`kind`: next (each response belongs to the stimulus before it), late (it comes `centre_s` after its own, past
-    others), ambiguous (a steady beat that does not tell) or scattered (no pairing makes the latencies agree)."""
+    others), early (it comes before its own: `centre_s` is negative), ambiguous (a steady beat that does not tell) or scattered (no pairing makes the latencies agree)."""
 
     kind: str
     centre_s: float | None
@@ -50,6 +50,11 @@ def pair_responses(evidence: list[Evidence], located: list[bool], rate_hz: float
         counts.append(count)
         if count > best_count + (1 if k else 0):
             best_count, best_k, best_centre = count, k, centre
+    ahead = np.array([lag + starts[i] - starts[i + 1] for i, lag in lags.items() if i + 1 < len(starts)])
+    if len(ahead) >= 3:
+        count, centre = _densest(ahead, width)
+        if count >= max(3, 0.6 * len(ahead)) and count > best_count and centre < -0.002:
+            return Pairing("early", centre, spacing)
     if best_count < max(3, 0.34 * len(lags)):
         spread = np.percentile(list(lags.values()), 80) - np.percentile(list(lags.values()), 20)
         if len(lags) >= 4 and spread > 0.25 * spacing:

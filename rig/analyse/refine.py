@@ -22,6 +22,7 @@ LEAST_POWER = 1e-18
 SMOOTH_HZ = 120.0
 """Half the width over which the reference's energy is smoothed before it flattens both spectra."""
 
+EDGE_S = 0.008
 HALF_WINDOW_S = 0.040
 """Half the lag window: flat over the inner half, a cosine flank to the outside."""
 
@@ -82,6 +83,11 @@ class LocalPair:
         x64 = np.asarray(x, dtype=np.float64)
         x64 = x64 - x64.mean()
         segment -= segment.mean()
+        if whole:  # an abrupt end would spread mains hum over the band
+            edge = min(round(EDGE_S * rate_hz), length // 4)
+            ramp = 0.5 - 0.5 * np.cos(np.pi * (np.arange(edge) + 0.5) / edge)
+            segment[:edge] *= ramp
+            segment[length - edge :] *= ramp[::-1]
         self.length = fast_length(length + n)
         self.X = np.fft.rfft(x64, self.length)
         self.cross = np.fft.rfft(segment, self.length) * np.conj(self.X)

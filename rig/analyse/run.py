@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rig.analyse import checks
-from rig.analyse.choose import LEAK_S, Choice, choose
+from rig.analyse.choose import LEAK_S, Choice, choose, stable_distance
 from rig.analyse.confirm import by_consensus, look_before, rescue
 from rig.analyse.examine import PRE_S, Evidence, examine
 from rig.analyse.levels import LevelMeter
@@ -58,7 +58,8 @@ def analyse_run(
         if hints.max_latency_s is None or pairing.centre_s <= hints.max_latency_s:
             evidence = _examine_all(source, roles, found, centred, shape, hints, None, None)
     witness = compare([e.reference_frame for e in evidence], stamps_s(hints.fired, hints.spacing_s), rate)
-    context = Context(shape, rate, hints, source.n_frames, witness.lost, max(0.0, lags.low_s))
+    spread = stable_distance(evidence, rate)
+    context = Context(shape, rate, hints, source.n_frames, witness.lost, max(0.0, lags.low_s), spread / rate)
     cleared = hints.min_latency_s is not None or hints.blank is not None
     before = look_before(evidence, shape, rate)
     choices = choose(evidence, rate, cleared, before)
@@ -148,6 +149,11 @@ def _run_refusal(
     missing = checks.frames_missing(hints, source.n_frames, source.rate_hz)
     if missing is not None:
         return Reason.GAP_IN_WINDOW, missing
+    if pairing.kind == "early" and pairing.centre_s is not None:
+        return Reason.SWAPPED_CHANNELS, (
+            f"the ear channel carries the stimulus {-1e3 * pairing.centre_s:.1f} ms before the reference:"
+            " channels look swapped"
+        )
     steady = pairing.spacing_s is not None and pairing.centre_s is not None and _is_steady(evidence)
     if steady or sum(t.valid for t in trials) < 0.5 * len(trials):
         lead = checks.are_swapped(source, roles, found, shape, hints)

@@ -17,7 +17,11 @@ from rig.analyse.spectrum import Real
 STEP_S = 0.00015
 REACH_S = 0.2
 POINTS = round(REACH_S / STEP_S)
-SIGNIFICANT_POWER = 0.1
+SIGNIFICANT_POWER = 0.12
+"""-9 dB: an earlier path this strong must be visible in the run's average, or nothing is certain there."""
+
+CERTAIN = 6.0
+SUSPECTED = 5.0
 FLOOR_HALF_POINTS = 60
 LEAST_POWER = 0.05
 """-13 dB: a stacked path below this is below what counts as a first arrival (10 dB), with room for its spread."""
@@ -29,11 +33,12 @@ class Before:
     10 dB below the dominant one would have been seen."""
 
     paths_s: tuple[float, ...]
+    suspected: bool  # something stands there, perhaps by chance
     sees_enough: bool
 
     @property
     def clear(self) -> bool:
-        return self.sees_enough and not self.paths_s
+        return self.sees_enough and not self.suspected
 
 
 class Stack:
@@ -56,22 +61,29 @@ class Stack:
     def before(self, guard_s: float) -> Before:
         """Looks for paths more than `guard_s` before the dominant arrival.
 
-        A path must exceed the local floor by six standard errors, twice the decoy's level there, and its own lobes.
+        A path must exceed the local floor by six standard errors, twice the decoy's level there, and its own lobes; one
+        that exceeds it by five is suspected. Of some 600 independent places one reaches five by chance in a run in
+        twenty, six in a run in five hundred (the mean of K exponentials, K about 10).
         """
         if self.count < 3:
-            return Before((), False)
+            return Before((), False, False)
         power = self._power / self.count
         floor = _running_median(power, FLOOR_HALF_POINTS)
         null = _running_mean(self._null / self.count, FLOOR_HALF_POINTS)
-        limit = np.maximum(floor * (1.0 + 6.0 / math.sqrt(self.count)), 2.0 * null)
-        limit = np.maximum(np.maximum(limit, 4.0 * self._lobes / self.count), LEAST_POWER)
+        others = np.maximum(np.maximum(2.0 * null, 4.0 * self._lobes / self.count), LEAST_POWER)
+        error = floor / math.sqrt(self.count)
         first = max(1, math.ceil(guard_s / STEP_S))
-        inner = power[first + 1 : -1]
-        peaks = np.nonzero(
-            (inner >= power[first:-2]) & (inner > power[first + 2 :]) & (inner >= limit[first + 1 : -1])
-        )[0]
-        found = tuple(float((k + first + 1) * STEP_S) for k in peaks)
-        return Before(found, float(np.percentile(limit[first:], 75)) <= SIGNIFICANT_POWER)
+        paths = _peaks(power, np.maximum(floor + CERTAIN * error, others), first)
+        limit = np.maximum(floor + SUSPECTED * error, others)
+        # A path adds its power to the floor: it is seen when the two together reach the limit.
+        seen = float(np.percentile((limit - floor)[first:], 75)) <= SIGNIFICANT_POWER
+        return Before(paths, bool(_peaks(power, limit, first)), seen)
+
+
+def _peaks(power: Real, limit: Real, first: int) -> tuple[float, ...]:
+    inner = power[first + 1 : -1]
+    higher = (inner >= power[first:-2]) & (inner > power[first + 2 :]) & (inner >= limit[first + 1 : -1])
+    return tuple(float((k + first + 1) * STEP_S) for k in np.nonzero(higher)[0])
 
 
 def _running_median(values: Real, half: int) -> Real:

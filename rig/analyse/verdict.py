@@ -48,6 +48,7 @@ class Context:
     end_frame: int  # of the recording
     lost: dict[int, float]  # by event index, from the witness
     first_lag_s: float  # floor of the search
+    path_spread_s: float = 0.0  # longest distance between two arrivals that the run's path has in most trials
 
 
 def judge(e: Evidence, choice: Choice | None, context: Context) -> Trial:
@@ -135,7 +136,8 @@ def _refusal(e: Evidence, choice: Choice | None, context: Context) -> tuple[Reas
     if lag < -CUT_SHARE * e.n or lag / rate < context.first_lag_s - 0.0005:
         return Reason.OUTSIDE_WINDOW, "the arrival begins before the window"
     split = e.location.split
-    if split is not None and abs(split) >= MAX_SPLIT_S * rate:
+    # Two arrivals of one path may each win one half of the stimulus: that is no change of the delay.
+    if split is not None and abs(split) >= (MAX_SPLIT_S + context.path_spread_s) * rate:
         return Reason.DELAY_CHANGED_IN_CLIP, f"its halves are {1e3 * abs(split) / rate:.1f} ms apart"
     if choice.first is None:
         return Reason.AMBIGUOUS, _undecided(choice, e, rate)
