@@ -121,6 +121,8 @@ def rescue(trials: list[Trial], evidence: list[Evidence], rate_hz: float, clear:
                 u_noise_s=u_noise_s,
                 u_s=trial_uncertainty_s(latency_s, u_noise_s),
                 unconfirmed_s=None,
+                precision_s=e.precision.lag / rate_hz if e.precision is not None else None,
+                crlb_s=e.precision.crlb / rate_hz if e.precision is not None else None,
                 note="weak alone; confirmed by the run",
             )
         )

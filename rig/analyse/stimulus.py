@@ -25,8 +25,8 @@ class Shape:
     flat: bool  # no holes in its spectrum inside the band
 
 
-FLAT_RATIO = 10.0
-"""Median over lowest tenth of the power in the band: about 1.5 for a chirp, 6 for noise, hundreds for speech."""
+FLAT_RATIO = 100.0
+"""Top twentieth over lowest tenth of the power in the band: 3 for a chirp, 30 for noise, thousands for speech."""
 
 MIN_SUPPORT_DB = 15.0
 """The reference must stand this far above its own noise at every frequency that is read."""
@@ -69,7 +69,8 @@ def recognise(clip: Real, rate_hz: float, told: str | None = None, pause: Real |
         standing = smoothed > 10.0 ** (MIN_SUPPORT_DB / 10.0) * n * np.interp(f, noise_hz, noise)
         band = _supported(standing, f, band)
     inside = (f >= band.low_hz) & (f <= band.high_hz)
-    depth = float(np.median(power[inside])) / max(float(np.percentile(power[inside], 10)), 1e-300)
+    high, low = (float(np.percentile(power[inside], q)) for q in (95, 10))
+    depth = high / max(low, 1e-300)
     flat = depth < FLAT_RATIO
     return Shape(told or _name(clip, rate_hz, covered, duration_s), band, wide, duration_s, symmetric, rate_hz, flat)
 

@@ -18,6 +18,8 @@ from rig.domain.records import AnalysisHints, Reason, Trial
 MIN_Z = 10.0
 MIN_DECOY_DB = 6.0
 MIN_COHERENCE = 0.35
+HIGH_COHERENCE = 0.75
+LEAST_DECOY_DB = 1.5
 STRONG_Z = 20.0
 STRONG_DECOY_DB = 9.0
 STRONG_COHERENCE = 0.2
@@ -161,7 +163,9 @@ def single_shot(e: Evidence, shape: Shape) -> Reason | None:
         return Reason.LOW_SNR if location.z > 0.75 * MIN_Z else Reason.NO_ARRIVAL
     if shape.symmetric:
         return None  # its decoy is itself: only the other trials of the run can confirm it
-    if location.decoy_db < MIN_DECOY_DB:
+    # A voice resembles its own reversal; where all of it comes back in its own shape, that says nothing against it.
+    whole = location.coherence >= HIGH_COHERENCE and location.decoy_db >= LEAST_DECOY_DB
+    if location.decoy_db < MIN_DECOY_DB and not whole:
         return Reason.LOW_SNR if location.decoy_db > 0.6 * MIN_DECOY_DB else Reason.NO_ARRIVAL
     if e.arrivals[-1].u_noise > MAX_U_NOISE_S * shape.rate_hz and not shape.symmetric:
         return Reason.LOW_SNR
