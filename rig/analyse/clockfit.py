@@ -82,8 +82,8 @@ class Window:
 class ClockFit:
     """The maps of one run. `windows` lie in audio time with a `flywheel`, else in board time; empty: see `refusal`.
 
-    `tick_s` is the length of a board's tick. `span_mcu_s`: board time from the first to the last exchange used, or of
-    the pulses where there are no exchanges.
+    `tick_s` is the length of a board's tick. `span_mcu_s`: the board time that the drifts speak of, from the first to
+    the last pulse as far as exchanges reach, or from the first to the last exchange where there are no pulses.
     """
 
     flywheel: Flywheel | None
@@ -230,7 +230,8 @@ def fit_clocks(
     if not windows:
         return ClockFit(wheel, (), tick_s, span, "the clock exchanges contradict each other: no line keeps all bounds")
     inside = (x >= min(w.first_s for w in windows)) & (x2 <= max(w.last_s for w in windows))
-    span = (float(received[inside].min()), float(sent[inside].max()))
+    ends = float(received[inside].min()), float(sent[inside].max())
+    span = ends if span is None else (max(ends[0], span[0]), min(ends[1], span[1]))
     return ClockFit(wheel, tuple(windows), tick_s, span, None)
 
 

@@ -52,7 +52,7 @@ def compare(frames: list[float], stamps: tuple[float, ...], rate_hz: float) -> W
     if len(frames) < 3 or len(stamps) < 3:
         return Witness({}, None, None, (), ())
     seen = np.array(frames) / rate_hz
-    pairs = _pair(seen, np.array(stamps))
+    pairs = pair_times(seen, np.array(stamps))
     if len(pairs) < 3:
         ratio = float((seen[-1] - seen[0]) / (stamps[-1] - stamps[0])) if len(seen) == len(stamps) else None
         return Witness({}, None, ratio, (), ())
@@ -88,8 +88,11 @@ def _near_rates(ratios: np.ndarray, middles_s: np.ndarray) -> tuple[np.ndarray, 
     return np.median(around, axis=1), np.abs(centre_s - middles_s)
 
 
-def _pair(seen: np.ndarray, stamps: np.ndarray) -> list[tuple[int, int]]:
-    """Matches by time, not by position: one missing stimulus must not shift all that follow."""
+def pair_times(seen: np.ndarray, stamps: np.ndarray) -> list[tuple[int, int]]:
+    """Events (`seen`, in s) and stamps that belong together, as positions in both, in order.
+
+    Matched by time, not by position: one missing stimulus must not shift all that follow.
+    """
     best: list[tuple[int, int]] = []
     for event in range(min(4, len(seen))):
         for stamp in range(min(4, len(stamps))):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rig.analyse.blank import analyse_blank
+from rig.analyse.clockfacts import clock_facts
 from rig.analyse.run import analyse_run
 from rig.cli.options import check_channels, check_window
 from rig.cli.progress import Display
@@ -97,7 +98,9 @@ def _on_session(session: Session, choices: Choices, display: Display) -> Report:
         roles = _roles(choices, session.roles, run.source.n_channels, f"run {run.number}")
         hints = run.hints(blank, *window)
         with display.analysing(number, len(session.runs), run.plan.count):
-            runs.append(analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial))
+            analysis = analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial)
+            clocks = clock_facts(analysis, run.source, roles.ref, run.clocks(session.tick_rate_hz))
+            runs.append(replace(analysis, clocks=clocks))
     return summarise(runs, _session_facts(session, choices, roles, blank, runs, notes))
 
 

@@ -220,6 +220,33 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockArrival:
+    """A block of samples as it reached the program (host time), with the driver's own times where it gives any.
+
+    `frame` counts the recording, not the stream."""
+
+    arrived_s: float
+    frame: int
+    n_frames: int
+    adc_time_claimed_s: float | None
+    now_claimed_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEvidence:
+    """What a run recorded about its clocks. `scheduled` holds (index, frame of the recording asked for) of what the
+    interface played; `tick_rate_hz` is the board's nominal rate, None without a board."""
+
+    exchanges: tuple[ClockExchange, ...] = ()
+    fired: tuple[StimulusFired, ...] = ()
+    tick_rate_hz: float | None = None
+    gaps: tuple[Gap, ...] = ()
+    blocks: tuple[BlockArrival, ...] = ()
+    scheduled: tuple[tuple[int, int], ...] = ()
+    kind: str | None = None  # of the stimulus, as planned
+
+
+@dataclass(frozen=True, slots=True)
 class ClockDrift:
     """How fast one clock ran against another over a stretch, ppm: estimate, and the interval that holds the truth."""
 

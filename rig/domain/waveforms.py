@@ -162,7 +162,7 @@ def _board_sequence(steps: int) -> npt.NDArray[np.int8]:
     return np.repeat(mls_chips() * np.int8(level), MLS_CHIP_SAMPLES)
 
 
-def ideal_waveform(kind: str, rate_hz: int, amplitude: float) -> npt.NDArray[np.float32]:
+def ideal_waveform(kind: str, rate_hz: float, amplitude: float) -> npt.NDArray[np.float32]:
     """The stimulus for an output that plays floating-point samples at `rate_hz`; shape (n_frames,), peak `amplitude`.
 
     The first sample is the first instant of the stimulus. Where the rate cannot carry the whole band, the part above
@@ -187,7 +187,7 @@ def ideal_waveform(kind: str, rate_hz: int, amplitude: float) -> npt.NDArray[np.
     return np.asarray(amplitude * wave, dtype=np.float32)
 
 
-def _ideal_sequence(rate_hz: int) -> npt.NDArray[np.float64]:
+def _ideal_sequence(rate_hz: float) -> npt.NDArray[np.float64]:
     """The sequence as rectangular chips, band-limited to 0.45 of the rate or 7500 Hz, peak 1; linear phase.
 
     Each change of level is a band-limited step (the running integral of a windowed sinc) at its exact instant.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import rig
-from rig.domain.records import BlankFloor, ChannelLevel, Correction, Reason, StreamGrant, StreamSpec, Trial
+from rig.domain.records import BlankFloor, ChannelLevel, ClockFacts, Correction, Reason, StreamGrant, StreamSpec, Trial
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
 
 SCHEMA = "rig.measurement/1"
@@ -154,6 +154,7 @@ def _run(run: RunReport) -> Json:
         "n_frames": analysis.n_frames,
         "drift_ppm": analysis.drift_ppm,
         "latency_slope_ppm": analysis.latency_slope_ppm,
+        "clocks": _clocks(analysis.clocks),
         "steps": [
             {
                 "index": s.index,
@@ -174,6 +175,22 @@ def _run(run: RunReport) -> Json:
         "caveats": list(analysis.caveats),
         "trials": [_trial(trial) for trial in analysis.trials],
     }
+
+
+def _clocks(clocks: ClockFacts | None) -> Json | None:
+    """Drifts and spans as objects of value, low and high; the rest as it is."""
+    if clocks is None:
+        return None
+    values = asdict(clocks)
+    for name in ("audio_host", "mcu_host", "audio_mcu"):
+        drift = values.pop(name)
+        values[f"{name}_ppm"] = None if drift is None else {k.removesuffix("_ppm"): v for k, v in drift.items()}
+        if drift is not None:
+            values[f"{name}_ppm"]["value"] = values[f"{name}_ppm"].pop("ppm")
+    for name in ("after_last_s", "after_first_s", "adc_claim_error_s", "output_s"):
+        if values[name] is not None:
+            values[name] = {k.removesuffix("_s"): v for k, v in values[name].items()}
+    return values
 
 
 def _trial(trial: Trial) -> Json:

@@ -7,6 +7,7 @@ import textwrap
 from rig.domain.records import BenchKind
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
 from rig.report.digits import ABSENT, WIDTH, decimals_for, ms, table
+from rig.report.text_clocks import claim_table, drift_table, words_about
 from rig.report.text_detail import budget_lines, signal_lines, trial_lines
 
 BOLD, RED, YELLOW, DIM, PLAIN = "1", "1;31", "33", "2", ""
@@ -53,6 +54,15 @@ def render_text(report: Report, verbose: bool = False, colour: bool = False) -> 
     page.section("groups", _group_table(report))
     _refusals(page, report)
     page.section("signal", signal_lines(report))
+    drifts, claims = drift_table(report), claim_table(report)
+    page.section("clocks, ppm (positive: the first is fast; +/-: the truth is inside)", drifts)
+    page.section("the driver's claims beside the clocks, ms", claims)
+    words = words_about(report)
+    if words and not drifts and not claims:
+        page.add()
+        page.add("clocks", BOLD)
+    for line in words:
+        page.wrap(line)
     if verbose:
         page.section("uncertainty budget (standard uncertainties)", budget_lines(report))
         for run in report.runs:

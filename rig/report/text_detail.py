@@ -28,7 +28,8 @@ def signal_lines(report: Report) -> list[str]:
         lines.append("  " + ", ".join(facts))
     drifts = [r.drift_ppm for r in runs if r.drift_ppm is not None]
     by_interface = report.facts.plan is not None and report.facts.plan.source == "interface"
-    if drifts and not by_interface:  # the interface played: its clock is compared with itself
+    shown = any(r.clocks is not None and r.clocks.audio_mcu is not None for r in runs)
+    if drifts and not by_interface and not shown:  # the interface played: its clock is compared with itself
         lines.append(f"  audio clock against the board's: {_span(drifts)} ppm")
     slopes = [r.latency_slope_ppm for r in runs if r.latency_slope_ppm is not None]
     if slopes:

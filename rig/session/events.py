@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rig import strictjson
-from rig.domain.records import ClockExchange, Gap, StimulusFired
+from rig.domain.records import BlockArrival, ClockExchange, Gap, StimulusFired
 from rig.errors import BadInput
 
 _MAX_LINES = 50_000_000  # a day of serial frames; more is no session of ours
@@ -31,6 +31,7 @@ class RunEvents:
     gaps: list[Gap] = field(default_factory=list)
     pings: list[ClockExchange] = field(default_factory=list)
     scheduled: list[Scheduled] = field(default_factory=list)
+    blocks: list[BlockArrival] = field(default_factory=list)
     overflows: int = 0
     overflow_known: bool = False  # the backend can tell when it loses input
 
@@ -122,6 +123,21 @@ def _scheduled(run: RunEvents, line: dict[str, Any]) -> None:
     run.scheduled.append(Scheduled(_whole(line["index"]), _whole(line["frame"]), _whole(line["given"])))
 
 
+def _block(run: RunEvents, line: dict[str, Any]) -> None:
+    if line["t_s"] is None:
+        return
+    adc_s, now_s = line.get("adc_time_claimed_s"), line.get("now_claimed_s")
+    run.blocks.append(
+        BlockArrival(
+            _number(line["t_s"]),
+            _whole(line["frame"]),
+            _whole(line["n"]),
+            None if adc_s is None else _number(adc_s),
+            None if now_s is None else _number(now_s),
+        )
+    )
+
+
 def _overflow(run: RunEvents, line: dict[str, Any]) -> None:
     run.overflows += 1
     run.overflow_known = True
@@ -136,6 +152,7 @@ _TAKERS = {
     "gap": _gap,
     "ping": _ping,
     "scheduled": _scheduled,
+    "block": _block,
     "overflow": _overflow,
     "first_block": _first_block,
 }

@@ -16,6 +16,7 @@ from rig.domain.records import (
     BenchKind,
     BlankFloor,
     ChannelRoles,
+    ClockEvidence,
     ClockExchange,
     StimulusFired,
     StimulusPlan,
@@ -109,6 +110,19 @@ class SessionRun:
             elapsed_s=self.entry.elapsed_s,
         )
 
+    def clocks(self, tick_rate_hz: float | None = None) -> ClockEvidence:
+        """What this run recorded about its clocks. `tick_rate_hz` of the board, for a run in which it fired nothing."""
+        fired = self._fired() or ()
+        return ClockEvidence(
+            exchanges=self.pings,
+            fired=fired,
+            tick_rate_hz=fired[0].tick_rate_hz if fired else tick_rate_hz,
+            gaps=tuple(self.events.gaps),
+            blocks=tuple(self.events.blocks),
+            scheduled=tuple((item.index, item.frame) for item in self.events.scheduled),
+            kind=self.plan.kind,
+        )
+
     def _fired(self) -> tuple[StimulusFired, ...] | None:
         """Each firing once, by index; None where no board reported any."""
         first: dict[int, StimulusFired] = {}
@@ -169,6 +183,14 @@ class Session:
     def status(self) -> str:
         """recording (never finished), complete, interrupted or lost."""
         return self.checked.status
+
+    @property
+    def tick_rate_hz(self) -> float | None:
+        """The nominal tick rate that the board stated; None without a board."""
+        board = self.manifest.get("board")
+        rate_hz = board.get("tick_rate_hz") if isinstance(board, dict) else None
+        usable = isinstance(rate_hz, int | float) and not isinstance(rate_hz, bool) and 0.0 < rate_hz < 1e12
+        return float(rate_hz) if rate_hz is not None and usable else None
 
     @property
     def cut_short(self) -> bool:
