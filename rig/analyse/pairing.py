@@ -17,6 +17,9 @@ STEADY = 0.01
 
 LONGEST_S = 6.0
 
+AGREEING_SHARE = 0.5
+"""A pairing must make this share of the latencies agree; by chance a tenth of the spacing holds a tenth of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
@@ -55,7 +58,7 @@ def pair_responses(evidence: list[Evidence], located: list[bool], rate_hz: float
         count, centre = _densest(ahead, width)
         if count >= max(3, 0.6 * len(ahead)) and count > best_count and centre < -0.002:
             return Pairing("early", centre, spacing)
-    if best_count < max(3, 0.34 * len(lags)):
+    if best_count < max(4, AGREEING_SHARE * len(lags)):
         spread = np.percentile(list(lags.values()), 80) - np.percentile(list(lags.values()), 20)
         if len(lags) >= 4 and spread > 0.25 * spacing:
             return Pairing("scattered", None, spacing, tuple(sorted(lags.values())))

@@ -13,6 +13,7 @@ from rig.cli.bench_choice import ChosenBench
 from rig.cli.progress import Display
 from rig.domain.records import BenchKind, ChannelRoles, StimulusPlan, StreamSpec
 from rig.environment import environment
+from rig.errors import RigError
 from rig.session import SessionWriter
 
 RATE_HZ = 48_000
@@ -117,7 +118,11 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
     try:
         link = None if bench.pipe is None else Link(bench.pipe, bench.time, on_frame=writer.serial_frame)
         if link is not None:
-            writer.note(board=link.identify())
+            try:
+                writer.note(board=link.identify())
+            except RigError:
+                writer.finish("lost")  # else the empty session would read as one that was killed
+                raise
         display.expect_runs(options.runs)
         if bench.truth is None:
             run_plan(plan, bench.audio, link, bench.system, bench.time, writer, display.bench)
