@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rig.analyse.clicks import without_clicks
 from rig.analyse.locate import Location, locate
 from rig.analyse.refine import Arrival, LocalPair, NoiseModel, Precision
-from rig.analyse.spectrum import Real, decibel, median_psd
+from rig.analyse.spectrum import Band, Real, decibel, median_psd
 from rig.analyse.stimulus import Shape
 
 MAX_REFINED = 4
 """Candidates that are timed exactly: the dominant arrival and the earliest before it."""
+
+FAINT_Z = 12.0
+"""Below this the stimulus is looked for in its full band too; the rule asks for 10."""
 
 PRE_S = 0.010
 """The ear is searched from this long before the stimulus, so that an arrival at lag 0 has its flank."""
@@ -70,7 +74,6 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
     """Locates and times the stimulus of one window. Pure; says nothing yet about acceptance."""
     x = window.clip
     n = len(x)
-    first_lag = window.ear_start - window.start
     reference_snr_db = _reference_snr_db(window, shape, rate_hz)
     silent = bool(len(window.ear) == 0 or np.ptp(window.ear) == 0.0)
     clipped_reference = rail_samples(x, full_scale) > 0
@@ -85,18 +88,15 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
             clipped_reference=clipped_reference,
             silent_ear=True,
         )
+    if shape.flat and shape.kind != "click":
+        window = replace(window, ear=without_clicks(window.ear, rate_hz))
     noise = noise_model(window, rate_hz)
-    location = locate(
-        x,
-        window.ear,
-        first_lag,
-        window.last_lag,
-        rate_hz,
-        shape.band,
-        noise,
-        want_split=n > 0.012 * rate_hz and shape.kind != "click",
-        symmetric=shape.symmetric,
-    )
+    location = _located(window, shape, shape.band, rate_hz, noise)
+    if _is_faint(location) and shape.wide.width_hz > 1.5 * shape.band.width_hz:
+        # All that the stimulus carries, for what is too faint in the narrow band; a narrow path has nothing there.
+        wider = _located(window, shape, shape.wide, rate_hz, noise)
+        if wider is not None and location is not None and wider.z > location.z:
+            location = wider
     inside = (noise.frequency_hz > shape.band.low_hz) & (noise.frequency_hz < shape.band.high_hz)
     noise_power = float(noise.power[inside].mean()) * 2.0 * shape.band.width_hz / rate_hz if inside.any() else 0.0
     evidence = Evidence(
@@ -113,6 +113,24 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
     if location is None:
         return evidence
     return _timed(evidence, location, window, shape, rate_hz, noise, full_scale)
+
+
+def _is_faint(location: Location | None) -> bool:
+    return location is not None and location.z < FAINT_Z
+
+
+def _located(window: Window, shape: Shape, band: Band, rate_hz: float, noise: NoiseModel) -> Location | None:
+    return locate(
+        window.clip,
+        window.ear,
+        window.ear_start - window.start,
+        window.last_lag,
+        rate_hz,
+        band,
+        noise,
+        want_split=len(window.clip) > 0.012 * rate_hz and shape.kind != "click",
+        symmetric=shape.symmetric,
+    )
 
 
 def _timed(

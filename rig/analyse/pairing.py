@@ -23,8 +23,12 @@ AGREEING_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """`kind`: next (each response belongs to the stimulus before it), late (it comes `centre_s` after its own, past
-    others), early (it comes before its own: `centre_s` is negative), ambiguous (a steady beat that does not tell) or scattered (no pairing makes the latencies agree)."""
+    """Whose response is whose.
+
+    `kind`: next (each belongs to the stimulus before it), late (it comes `centre_s` after its own, past others), early
+    (it comes before its own: `centre_s` is negative), ambiguous (a steady beat that does not tell) or scattered (no
+    pairing makes the latencies agree).
+    """
 
     kind: str
     centre_s: float | None

@@ -63,8 +63,8 @@ class LocalPair:
 
     `x`: the stimulus as recorded, shape (n,). `ear`: what the ear recorded, of which `ear[k]` is `k + first_lag`
     samples after the start of `x`. The segment should reach half a window to either side; else it is zero-padded.
-    `whole`: no lag window, all of `ear` at once. A voice needs it: its correlation has skirts as long as its vowels, and
-    what a window cuts off them tilts the quotient where its spectrum has holes.
+    `whole`: no lag window, all of `ear` at once. A voice needs it: its correlation has skirts as long as its vowels,
+    and what a window cuts off them tilts the quotient where its spectrum has holes.
     """
 
     def __init__(self, x: Real, ear: Real, first_lag: int, centre: int, rate_hz: float, *, whole: bool = False) -> None:

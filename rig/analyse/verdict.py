@@ -18,6 +18,7 @@ from rig.domain.records import AnalysisHints, Reason, Trial
 MIN_Z = 10.0
 MIN_DECOY_DB = 6.0
 MIN_COHERENCE = 0.35
+BURST_COHERENCE = 0.85
 HIGH_COHERENCE = 0.75
 LEAST_DECOY_DB = 1.5
 STRONG_Z = 20.0
@@ -162,6 +163,8 @@ def single_shot(e: Evidence, shape: Shape) -> Reason | None:
     if location.z < MIN_Z:
         return Reason.LOW_SNR if location.z > 0.75 * MIN_Z else Reason.NO_ARRIVAL
     if shape.symmetric:
+        if location.coherence < BURST_COHERENCE:
+            return Reason.LOW_SNR  # what overlaps it (a room, a voice) moves its peak, and nothing else would show it
         return None  # its decoy is itself: only the other trials of the run can confirm it
     # A voice resembles its own reversal; where all of it comes back in its own shape, that says nothing against it.
     whole = location.coherence >= HIGH_COHERENCE and location.decoy_db >= LEAST_DECOY_DB

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rig.analyse.clicks import without_clicks
 from rig.analyse.examine import Evidence, rail_samples
 from rig.analyse.levels import LevelMeter
 from rig.analyse.locate import Location
@@ -12,6 +13,7 @@ from rig.analyse.pairing import pair_responses
 from rig.analyse.refine import Arrival
 from rig.analyse.stack import POINTS, STEP_S, Stack
 from rig.analyse.uncertainty import budget, trial_uncertainty_s
+from rig.domain.waveforms import ideal_waveform
 
 RATE = 48_000.0
 
@@ -130,3 +132,19 @@ def test_the_budget_is_the_trial_uncertainty_in_parts() -> None:
     total = float(np.sqrt(sum(line.u_s**2 for line in lines)))
     assert total == pytest.approx(trial_uncertainty_s(0.15, 2e-6))
     assert [line.kind for line in lines] == ["A", "B", "B"]
+
+
+def test_clicks_are_taken_out_and_a_stimulus_is_not(rng: np.random.Generator) -> None:
+    ear = rng.normal(0.0, 0.01, 96_000).astype(np.float32)
+    wave = ideal_waveform("chirp", int(RATE), 0.3)
+    ear[40_000 : 40_000 + len(wave)] += wave
+    spoilt = ear.copy()
+    for at in (10_000, 41_500, 70_123):
+        spoilt[at : at + 40] += rng.normal(0, 3.0, 40).astype(np.float32)
+    kept = spoilt.copy()
+    cleaned = without_clicks(spoilt, RATE)
+    np.testing.assert_array_equal(spoilt, kept)  # the input is not modified
+    assert float(np.abs(cleaned).max()) < 1.2
+    np.testing.assert_array_equal(cleaned[50_000:65_000], ear[50_000:65_000])
+    assert float(np.mean(cleaned[40_000:44_800] * ear[40_000:44_800])) > 0.9 * float(np.mean(ear[40_000:44_800] ** 2))
+    assert without_clicks(ear, RATE) is ear  # nothing to take out
