@@ -128,7 +128,9 @@ def _pulses(analysis: RunAnalysis, evidence: ClockEvidence) -> _Pulses:
     parts: dict[tuple[int, int], list[tuple[float, int]]] = {}
     for event, stamp in pairs:
         part = bisect_right(gaps, frames[event]), sum(k < event for k in lost)
-        parts.setdefault(part, []).append((frames[event], evidence.fired[stamp].tick))
+        own = parts.setdefault(part, [])
+        if not own or (frames[event] > own[-1][0] and evidence.fired[stamp].tick > own[-1][1]):
+            own.append((frames[event], evidence.fired[stamp].tick))
     longest = max(parts.values(), key=len)
     return _Pulses(tuple(p[0] for p in longest), tuple(p[1] for p in longest))
 

@@ -34,6 +34,7 @@ COVER = 6.0
 MIN_EXCHANGES = 5
 MIN_WINDOW_S = 2.0
 MIN_SPAN_S = 5.0  # a drift over less says nothing
+_MOST_TICKS = 1 << 53  # further on, a float does not count single ticks
 BEYOND_PULSES_S = 3.0  # pings this far outside the pulses are still carried to audio time
 
 
@@ -146,7 +147,7 @@ class ClockFit:
         if self.flywheel is None or not self.windows or not self._is_long():
             return None
         rate, low, high = self._host_rate(self.flywheel)
-        return _drift(1.0 / rate, 1.0 / high, 1.0 / low)
+        return _inverse(rate, low, high)
 
     @property
     def mcu_host_drift(self) -> ClockDrift | None:
@@ -159,8 +160,10 @@ class ClockFit:
             rate, low, high = (float(v) / length_s for v in values)
         else:
             along, across = self._host_rate(self.flywheel), self._stretch(self.flywheel, 0.0)
+            if across[1] <= 0.0:
+                return None
             rate, low, high = (a * b for a, b in zip(along, across, strict=True))
-        return _drift(1.0 / rate, 1.0 / high, 1.0 / low)
+        return _inverse(rate, low, high)
 
     def _is_long(self) -> bool:
         return self.span_mcu_s is not None and self.span_mcu_s[1] - self.span_mcu_s[0] >= MIN_SPAN_S
@@ -206,6 +209,7 @@ def fit_clocks(
         raise ValueError(f"{len(pulse_ticks)} stamps and {len(heard_s)} pulses are not pairs")
     tick_s = 1.0 / tick_rate_hz
     wheel = fit_flywheel(np.array(pulse_ticks, dtype=np.float64) * tick_s, np.array(heard_s, dtype=np.float64))
+    exchanges = [e for e in exchanges if _is_possible(e)]
     # A count stands still between two ticks: received no later than the next, sent no earlier than this one.
     received = np.array([e.mcu_received_tick + 1 for e in exchanges], dtype=np.float64) * tick_s
     sent = np.array([e.mcu_sent_tick for e in exchanges], dtype=np.float64) * tick_s
@@ -265,6 +269,8 @@ class _Bounds:
         if n < MIN_EXCHANGES or last_s - first_s < MIN_WINDOW_S:
             return []
         x, low, x2, high = self.x[own], self.low[own], self.x2[own], self.high[own]
+        if not (x.max() > x2.min() and x2.max() > x.min()):
+            return []
         # The least distance from the nearest line that such a curve can have.
         bend = curve * (last_s - first_s) ** 2 / 16.0
         before, after = self.slack[0, own] + bend, self.slack[1, own] + bend
@@ -285,6 +291,17 @@ def _spans(first_s: float, last_s: float, longest_s: float) -> list[tuple[float,
     n = int(np.ceil(2.0 * length_s / longest_s)) - 1
     half = length_s / (n + 1)
     return [(first_s + k * half, first_s + (k + 2) * half) for k in range(n)]
+
+
+def _is_possible(e: ClockExchange) -> bool:
+    """Whether the four stamps are numbers in the order that time has."""
+    ordered = e.host_sent_s < e.host_received_s and e.mcu_received_tick <= e.mcu_sent_tick
+    return ordered and abs(e.mcu_sent_tick) < _MOST_TICKS and np.isfinite(e.host_received_s - e.host_sent_s)
+
+
+def _inverse(rate: float, low: float, high: float) -> ClockDrift | None:
+    """The drift the other way round; None where a clock may have stood still, which is no clock of ours."""
+    return _drift(1.0 / rate, 1.0 / high, 1.0 / low) if low > 0.0 else None
 
 
 def _drift(rate: float, low: float, high: float) -> ClockDrift:

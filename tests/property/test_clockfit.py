@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from rig.analyse.clockbounds import Lines, lines_between
+from rig.analyse.clockfit import fit_clocks
+from rig.domain.records import ClockExchange
 
 SEEDS = st.integers(0, 2**32 - 1)
 COUNTS = st.integers(2, 50)
@@ -109,3 +111,30 @@ def test_of_equal_margins_the_middle_line_is_taken() -> None:
     assert lines.margin_s == 0.0
     assert lines.slope == pytest.approx(1.0)
     assert lines.slope_range == pytest.approx((0.8, 1.2))
+
+
+TIMES = st.floats(-1e9, 1e9) | st.floats(0.0, 100.0)
+TICKS = st.integers(-(2**70), 2**70) | st.integers(0, 100_000_000)
+EXCHANGES = st.builds(ClockExchange, TIMES, TICKS, TICKS, TIMES)
+
+
+@settings(max_examples=300)
+@given(
+    exchanges=st.lists(
+        EXCHANGES | st.builds(ClockExchange, st.just(1.0), st.just(5), st.just(5), st.just(2.0)), max_size=40
+    ),
+    pulses=st.lists(st.integers(0, 10**9), max_size=12, unique=True),
+    seed=SEEDS,
+)
+def test_stamps_of_any_kind_end_in_maps_or_a_refusal(
+    exchanges: list[ClockExchange], pulses: list[int], seed: int
+) -> None:
+    ticks = sorted(pulses)
+    heard = np.cumsum(np.random.default_rng(seed).exponential(1.0, len(ticks)) + 1e-6)
+    found = fit_clocks(exchanges, 1e6, ticks, heard.tolist())
+    assert (found.refusal is None) == bool(found.windows)
+    mapped = found.mcu_host(np.linspace(0.0, 1000.0, 50))
+    known = ~np.isnan(mapped.s)
+    assert np.all(mapped.low_s[known] <= mapped.high_s[known] + 1e-6)
+    for drift in (found.audio_host_drift, found.mcu_host_drift, found.audio_mcu_drift):
+        assert drift is None or drift.low_ppm <= drift.ppm <= drift.high_ppm
