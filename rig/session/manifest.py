@@ -174,7 +174,7 @@ class Fields:
         raise BadInput(f"{self.file}: {self._path(key)} {what}", expected, _REMEDY)
 
     def _path(self, key: str) -> str:
-        key = key if len(key) <= 60 else key[:60] + "…"
+        key = "".join(c if c.isprintable() else "?" for c in key[:60]) + ("…" if len(key) > 60 else "")
         return f"{self.where}.{key}" if self.where else key
 
     def get(self, key: str, kind: type[T]) -> T:

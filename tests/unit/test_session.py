@@ -271,6 +271,7 @@ MALFORMED = [
     (put("runs", 1, "audio", value=""), "runs[1].audio names ''"),
     (put("runs", 1, "audio", value="a\0b"), "runs[1].audio names"),
     (put("runs", 1, "audio", value="C:x"), "runs[1].audio names 'C:x'"),
+    (put("files", "a\nb", value={}), "files.a?b.sha256 is missing"),
     (put("files", "../../secret", value={"sha256": "0"}), "files.../../secret names '../../secret'"),
 ]
 
