@@ -77,9 +77,9 @@ def _facts(
         captured = fit.audio_host(np.array([b.frame for b in blocks]) / rate_hz)
         ended = fit.audio_host(np.array([b.frame + b.n_frames for b in blocks]) / rate_hz)
         last, first = _since(arrived, ended, extra_s), _since(arrived, captured, extra_s)
-        known = ~np.isnan(ended.s)
-        if known.any():
-            half_width_s = float(np.max((ended.high_s - ended.low_s)[known])) / 2.0 + extra_s
+        anywhere = fit.audio_host(np.linspace(wheel.audio_s[0], wheel.audio_s[-1], 101))
+        widths = (anywhere.high_s - anywhere.low_s)[~np.isnan(anywhere.s)]
+        half_width_s = float(np.max(widths)) / 2.0 + extra_s if len(widths) else None
         claims = [(b.adc_time_claimed_s, b.now_claimed_s) for b in blocks]
         ages = np.array([np.nan if adc is None or now is None else now - adc for adc, now in claims])
         if len(ages) and not np.isnan(ages).all():

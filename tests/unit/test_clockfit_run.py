@@ -57,6 +57,24 @@ def test_the_flywheel_follows_a_wandering_resonator_and_knows_how_well(spacing_s
     assert np.max(np.abs(score)) < COVER, f"seed {seed}: {np.max(np.abs(score)):.1f} standard uncertainties"
 
 
+def test_beyond_the_pulses_the_flywheel_knows_less_and_less(seed: int) -> None:
+    score = []
+    for k in range(40):
+        rng = np.random.default_rng([seed, k])
+        clocks = draw_clocks(rng, 40.0)
+        pulses = clocks.true_s[0] + 4.0 + np.cumsum(rng.uniform(0.8, 1.2, 15))
+        wheel = fit_flywheel(clocks.mcu_at(pulses), clocks.audio_at(pulses) + rng.normal(0.0, 1e-6, 15))
+        assert wheel is not None
+        after = pulses[-1] + np.array([0.0, 1.0, 3.0])
+        u_s = wheel.u_s(clocks.mcu_at(after))
+        assert u_s[0] < u_s[1] < 0.6 * u_s[2], f"seed {seed}: {u_s}"
+        outside = np.array([pulses[0] - 3.0, pulses[-1] + 3.0])
+        mcu_s = clocks.mcu_at(outside)
+        score.append((wheel.audio(mcu_s) - clocks.audio_at(outside)) / wheel.u_s(mcu_s))
+    assert 0.4 < np.std(score) < 1.4, f"seed {seed}: errors are {np.std(score):.2f} of what is stated"
+    assert np.max(np.abs(score)) < COVER, f"seed {seed}"
+
+
 def test_noisy_pulses_are_known_to_be_noisy(rng: np.random.Generator, seed: int) -> None:
     mcu_s = np.cumsum(rng.uniform(1.0, 2.0, 60))
     wheel = fit_flywheel(mcu_s, 1.004 * mcu_s + rng.normal(0.0, 30e-6, 60))
@@ -94,6 +112,16 @@ def test_the_truth_lies_in_every_interval(link: str, pulses: bool, seed: int) ->
         assert np.all(truth <= mapped.high_s), f"seed {seed}"
         assert np.all((mapped.low_s <= mapped.s) & (mapped.s <= mapped.high_s))
         assert np.mean(mapped.high_s - mapped.low_s) < 2e-3, "an interval so wide says nothing"
+
+
+def test_without_pulses_the_windows_are_short_enough_for_a_resonator(seed: int) -> None:
+    # A bus that is served at once bounds so tightly that a straight line over a warming resonator leaves its bounds.
+    for k in range(20):
+        world = draw_world(np.random.default_rng([seed, k]), 120.0, "hs")
+        true_s = instants(world, 400)
+        mapped = fit(world, pulses=False).mcu_host(world.clocks.mcu_at(true_s))
+        outside = np.count_nonzero((mapped.low_s > true_s) | (true_s > mapped.high_s))
+        assert not outside, f"seed {seed}, world {k}: {outside} instants"
 
 
 @pytest.mark.parametrize("length_s", [25.0, 300.0])
