@@ -96,7 +96,7 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
         # All that the stimulus carries, for what is too faint in the narrow band; a narrow path has nothing there.
         wider = _located(window, shape, shape.wide, rate_hz, noise)
         if wider is not None and location is not None and wider.z > location.z:
-            location = wider
+            location = _merged(location, wider)
     inside = (noise.frequency_hz > shape.band.low_hz) & (noise.frequency_hz < shape.band.high_hz)
     noise_power = float(noise.power[inside].mean()) * 2.0 * shape.band.width_hz / rate_hz if inside.any() else 0.0
     evidence = Evidence(
@@ -117,6 +117,18 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
 
 def _is_faint(location: Location | None) -> bool:
     return location is not None and location.z < FAINT_Z
+
+
+def _merged(narrow: Location, wider: Location) -> Location:
+    """The wide band's certainty; where both bands agree, the clearer view of what came before.
+
+    That may be the narrow one's: outside its main lobe a sequence has spectral zeros, and a deconvolution there shows
+    nothing but noise.
+    """
+    apart = abs(narrow.candidates[-1].lag - wider.candidates[-1].lag) > narrow.resolution
+    if apart or wider.hidden_db < narrow.hidden_db:
+        return wider
+    return replace(narrow, z=wider.z, decoy_db=wider.decoy_db, coherence=wider.coherence, split=wider.split)
 
 
 def _located(window: Window, shape: Shape, band: Band, rate_hz: float, noise: NoiseModel) -> Location | None:
