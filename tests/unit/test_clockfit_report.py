@@ -99,6 +99,7 @@ def test_a_lying_driver_stands_beside_what_the_clocks_say(stimulus: str, tmp_pat
     assert row[0] == "1"
     assert float(row[1]) == pytest.approx(1e3 * last.value_s, abs=0.006)
     assert row[4] == "5.30"
+    assert float(row[8]) == pytest.approx(1e3 * facts.adc_claim_age_s, abs=0.006)
     assert float(row[-3]) == pytest.approx(21.7, abs=0.5)
     main(["analyze", str(tmp_path / "s"), "--quiet", "--json"])
     clocks = json.loads(capsys.readouterr().out)["runs"][0]["clocks"]
