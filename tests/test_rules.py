@@ -51,6 +51,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.session": (ON_DISK, {"numpy"}),
     "rig.bench": (ON_DISK | {"rig.calibration", "rig.bench"}, {"numpy"}),
     "rig.environment": ({"rig.errors"}, set()),
+    "rig.firmware": ({"rig.errors", "rig.firmware"}, set()),
     "rig.cli": ({"rig"}, {"typer", "click", "rich", "numpy"}),
 }
 

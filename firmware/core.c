@@ -1,0 +1,500 @@
+#include "core.h"
+
+#include "frame.h"
+#include "port.h"
+#include "tone.h"
+
+#define FIRST_TONE_TICKS (RIG_TICK_HZ / 50u)         /* 20 ms: the answer to fire is out by then */
+#define SHORTEST_PAUSE_TICKS (RIG_TICK_HZ / 500u)    /* 2 ms between two tones */
+#define HOLD_TICKS (RIG_TICK_HZ / 500u)              /* a pong waits for up to 2 ms */
+#define SAMPLE_US (RIG_TICKS_A_SAMPLE / 2u)
+#define LONGEST_PULSE_US 20000u
+#define FILL_AT_ONCE 16u
+#define BARRIER() __asm__ volatile("" ::: "memory") /* the sample is in the ring before the interrupt may see it */
+
+static struct {
+    /* Before the plan is fired, slot k + 1 holds spacing k; a tone that has started puts its tick over the slot of its
+     * own index, which is not needed any more. */
+    uint32_t slot[RIG_MAX_COUNT];
+    uint8_t n_loaded;
+    uint8_t is_armed;
+    uint8_t is_fired;
+    uint8_t fire_seq;
+    struct rig_arm arm;
+    uint16_t n_samples;
+    uint32_t first_tick;
+    uint8_t n_noted;    /* tones whose start was noted in their slot */
+    uint8_t n_reported; /* tones whose end was reported */
+    uint8_t fill_index; /* the tone whose samples go into the ring now */
+    struct rig_tone tone;
+} plan;
+
+static struct {
+    uint8_t body[RIG_MAX_BODY_BYTES];
+    uint8_t n_bytes; /* 0: no reply is owed */
+    uint8_t is_held; /* a pong: it leaves at due_tick at the earliest, on a quiet line, and carries its stamp */
+    uint32_t due_tick;
+} reply;
+
+static struct {
+    uint8_t is_due;
+    struct rig_fired fired;
+} cut;
+
+static struct {
+    uint64_t uid;
+    const char *board;
+    const char *build;
+    uint16_t byte_ns;
+    uint32_t random;
+} self;
+
+/* --- the plan ------------------------------------------------------------------------------------------------------ */
+
+static void forget_firings(void)
+{
+    plan.is_fired = 0;
+    plan.n_noted = 0;
+    plan.n_reported = 0;
+    rig_player.count = 0;
+    rig_player.n_started = 0;
+    rig_player.n_ended = 0;
+    rig_player.starved = 0;
+}
+
+static uint8_t state(void)
+{
+    if (plan.is_fired)
+        return rig_player.n_ended == rig_player.count ? RIG_STATE_DONE : RIG_STATE_FIRING;
+    return plan.is_armed ? RIG_STATE_ARMED : RIG_STATE_IDLE;
+}
+
+/* Notes the ticks of the tones that have started, and says how far it is from the next one to the one after it. */
+static void note_starts(void)
+{
+    while (plan.n_noted != rig_player.n_started) {
+        plan.slot[plan.n_noted++] = rig_player.start_tick;
+        uint8_t after_next = (uint8_t)(plan.n_noted + 1);
+        rig_player.spacing = after_next < rig_player.count ? plan.slot[after_next] / RIG_TICKS_A_SAMPLE : RIG_NEVER;
+    }
+}
+
+/* A tone counts from its first sample on; the player starts it some microseconds before. */
+static uint8_t n_fired(uint32_t tick)
+{
+    note_starts();
+    uint8_t n = plan.n_noted;
+    return n && (int32_t)(tick - plan.slot[n - 1]) < 0 ? (uint8_t)(n - 1) : n;
+}
+
+static void fill_ring(void)
+{
+    uint8_t budget = FILL_AT_ONCE;
+    while (plan.is_fired && budget-- && (uint8_t)(rig_player.head - rig_player.tail) < RIG_RING_SAMPLES) {
+        if (plan.tone.index == plan.n_samples) {
+            if (plan.fill_index + 1u >= plan.arm.count)
+                return;
+            plan.fill_index++;
+            rig_tone_start(&plan.tone, plan.arm.kind, plan.arm.amplitude_256ths);
+        }
+        rig_player.ring[rig_player.head & (RIG_RING_SAMPLES - 1u)] = rig_tone_next(&plan.tone);
+        BARRIER();
+        rig_player.head++;
+    }
+}
+
+static void report(uint8_t index, struct rig_fired *fired)
+{
+    fired->index = index;
+    fired->tick = plan.slot[index];
+    fired->played_samples = plan.n_samples;
+    fired->done = index + 1u == plan.arm.count;
+}
+
+/* Stops the player. A tone that had begun and was not reported becomes the event `cut`. Gives the tones begun. */
+static uint8_t stop(void)
+{
+    port_stop();
+    uint32_t tick = port_tick();
+    uint8_t n = n_fired(tick);
+    if (plan.n_reported < n) {
+        report((uint8_t)(n - 1), &cut.fired);
+        uint32_t played = (tick - cut.fired.tick) / RIG_TICKS_A_SAMPLE;
+        if (played < plan.n_samples)
+            cut.fired.played_samples = (uint16_t)played;
+        cut.fired.done = 1;
+        cut.is_due = 1;
+    }
+    return n;
+}
+
+/* --- commands ------------------------------------------------------------------------------------------------------ */
+
+static void refuse(const uint8_t *command, uint8_t code, uint32_t detail)
+{
+    struct rig_error error = {command[0], code, detail};
+    reply.n_bytes = rig_error_put(reply.body, command[1], &error);
+}
+
+static uint8_t refuse_while_firing(const uint8_t *command)
+{
+    if (state() != RIG_STATE_FIRING)
+        return 0;
+    refuse(command, RIG_ERROR_BUSY, RIG_STATE_FIRING);
+    return 1;
+}
+
+static void put_text(char *to, const char *text)
+{
+    for (uint8_t i = 0; i < RIG_TEXT_BYTES; i++)
+        to[i] = *text ? *text++ : 0;
+}
+
+static void identify(const uint8_t *command)
+{
+    struct rig_identity m = {0};
+    m.protocol_level = RIG_PROTOCOL_LEVEL;
+    m.table_hash = RIG_TABLE_HASH;
+    m.tick_hz = RIG_TICK_HZ;
+    m.tone_hz = RIG_TICK_HZ / RIG_TICKS_A_SAMPLE;
+    m.byte_ns = self.byte_ns;
+    m.max_count = RIG_MAX_COUNT;
+    m.uid = self.uid;
+    put_text(m.board, self.board);
+    put_text(m.build, self.build);
+    reply.n_bytes = rig_identity_put(reply.body, command[1], &m);
+}
+
+/* xorshift of 32 bits (Marsaglia 2003), stirred with the tick of each ping: holds that no two exchanges share. */
+static uint16_t draw(uint32_t tick)
+{
+    uint32_t x = self.random ^ tick;
+    if (!x)
+        x = 1;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    self.random = x;
+    return (uint16_t)(x >> 16);
+}
+
+static void ping(const uint8_t *command, uint32_t tick)
+{
+    struct rig_pong m = {tick, 0};
+    reply.n_bytes = rig_pong_put(reply.body, command[1], &m);
+    reply.is_held = 1;
+    reply.due_tick = tick + (((uint32_t)draw(tick) * (HOLD_TICKS + 1u)) >> 16);
+}
+
+static void load(const uint8_t *command, uint8_t n_bytes)
+{
+    struct rig_load m;
+    if (!rig_load_get(command, n_bytes, &m)) {
+        refuse(command, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
+        return;
+    }
+    if (refuse_while_firing(command))
+        return;
+    if (m.first_index > plan.n_loaded) {
+        refuse(command, RIG_ERROR_BAD_VALUE, 0);
+        return;
+    }
+    if (m.first_index + m.n_spacing_ticks > (uint16_t)(RIG_MAX_COUNT - 1u)) {
+        refuse(command, RIG_ERROR_PLAN_TOO_LONG, RIG_MAX_COUNT);
+        return;
+    }
+    uint8_t is_good = m.n_spacing_ticks != 0;
+    for (uint8_t i = 0; i < m.n_spacing_ticks; i++)
+        is_good &= (uint8_t)(m.spacing_ticks[i] >> 31) ^ 1u;
+    if (!is_good) {
+        refuse(command, RIG_ERROR_BAD_VALUE, 1);
+        return;
+    }
+    forget_firings();
+    plan.is_armed = 0;
+    struct rig_loaded done;
+    done.first_index = m.first_index;
+    done.n_spacing_ticks = m.n_spacing_ticks;
+    for (uint8_t i = 0; i < m.n_spacing_ticks; i++) {
+        uint32_t samples = (m.spacing_ticks[i] + RIG_TICKS_A_SAMPLE / 2u) / RIG_TICKS_A_SAMPLE;
+        done.spacing_ticks[i] = (samples ? samples : 1u) * RIG_TICKS_A_SAMPLE;
+        plan.slot[m.first_index + i + 1u] = done.spacing_ticks[i];
+    }
+    plan.n_loaded = (uint8_t)(m.first_index + m.n_spacing_ticks);
+    reply.n_bytes = rig_loaded_put(reply.body, command[1], &done);
+}
+
+static void arm(const uint8_t *command, uint8_t n_bytes)
+{
+    struct rig_arm m;
+    if (!rig_arm_get(command, n_bytes, &m)) {
+        refuse(command, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
+        return;
+    }
+    if (refuse_while_firing(command))
+        return;
+    uint16_t n_samples = rig_tone_samples(m.kind);
+    uint8_t wrong = !n_samples ? 0 : m.amplitude_256ths < 1 || m.amplitude_256ths > 256 ? 1 : 0xFF;
+    if (wrong == 0xFF && m.count > RIG_MAX_COUNT) {
+        refuse(command, RIG_ERROR_PLAN_TOO_LONG, RIG_MAX_COUNT);
+        return;
+    }
+    if (wrong == 0xFF)
+        wrong = m.count < 1 ? 2 : m.pulse_us > LONGEST_PULSE_US ? 3 : 0xFF;
+    if (wrong != 0xFF) {
+        refuse(command, RIG_ERROR_BAD_VALUE, wrong);
+        return;
+    }
+    if (m.count - 1 > plan.n_loaded) {
+        refuse(command, RIG_ERROR_PLAN_INCOMPLETE, plan.n_loaded);
+        return;
+    }
+    uint32_t shortest = n_samples * (uint32_t)RIG_TICKS_A_SAMPLE + SHORTEST_PAUSE_TICKS;
+    for (uint8_t i = 0; i + 1u < m.count; i++) {
+        if (plan.slot[i + 1u] < shortest) {
+            refuse(command, RIG_ERROR_SPACING_TOO_SHORT, i);
+            return;
+        }
+    }
+    uint16_t pulse_samples = (uint16_t)((m.pulse_us + SAMPLE_US - 1u) / SAMPLE_US);
+    if (pulse_samples > n_samples)
+        pulse_samples = n_samples;
+    m.pulse_us = (uint16_t)(pulse_samples * SAMPLE_US);
+    forget_firings();
+    plan.is_armed = 1;
+    plan.arm = m;
+    plan.n_samples = n_samples;
+    struct rig_armed done = {m.kind, m.amplitude_256ths, m.count, m.pulse_us, n_samples};
+    reply.n_bytes = rig_armed_put(reply.body, command[1], &done);
+}
+
+static void start(void)
+{
+    forget_firings();
+    rig_player.head = 0;
+    rig_player.tail = 0;
+    rig_player.sounding = 0;
+    rig_player.samples_left = 0;
+    rig_player.pulse_left = 0;
+    rig_player.n_samples = plan.n_samples;
+    rig_player.pulse_samples = plan.arm.pulse_us / SAMPLE_US;
+    rig_player.count = (uint8_t)plan.arm.count;
+    rig_player.tones_left = rig_player.count;
+    rig_player.spacing = plan.arm.count > 1 ? plan.slot[1] / RIG_TICKS_A_SAMPLE : RIG_NEVER;
+    plan.is_fired = 1;
+    plan.n_loaded = 0; /* the stamps of the firings take its place */
+    plan.fill_index = 0;
+    rig_tone_start(&plan.tone, plan.arm.kind, plan.arm.amplitude_256ths);
+    plan.first_tick = port_sample_tick(port_tick() + FIRST_TONE_TICKS);
+    port_play(plan.first_tick);
+}
+
+static void fire(const uint8_t *command)
+{
+    if (!plan.is_fired || command[1] != plan.fire_seq) {
+        if (refuse_while_firing(command))
+            return;
+        if (!plan.is_armed || plan.is_fired) {
+            refuse(command, RIG_ERROR_NOT_ARMED, state());
+            return;
+        }
+        plan.fire_seq = command[1];
+        start();
+    }
+    struct rig_firing m = {plan.first_tick};
+    reply.n_bytes = rig_firing_put(reply.body, command[1], &m);
+}
+
+static void safe(const uint8_t *command)
+{
+    struct rig_safed m = {0, state() == RIG_STATE_FIRING};
+    m.n_fired = stop();
+    plan.n_loaded = 0;
+    plan.is_armed = 0;
+    forget_firings();
+    reply.n_bytes = rig_safed_put(reply.body, command[1], &m);
+}
+
+static void status(const uint8_t *command, uint16_t n_bad_frames)
+{
+    uint32_t tick = port_tick();
+    uint16_t count = plan.is_armed ? plan.arm.count : 0;
+    struct rig_state m = {state(), count, n_fired(tick), n_bad_frames, tick};
+    reply.n_bytes = rig_state_put(reply.body, command[1], &m);
+}
+
+static void recall(const uint8_t *command, uint8_t n_bytes)
+{
+    struct rig_recall m;
+    if (!rig_recall_get(command, n_bytes, &m)) {
+        refuse(command, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
+        return;
+    }
+    if (!plan.is_fired || m.index >= plan.arm.count) {
+        refuse(command, RIG_ERROR_BAD_VALUE, 0);
+        return;
+    }
+    struct rig_fired fired = {m.index, 0, 0, 0};
+    note_starts();
+    if (m.index < rig_player.n_ended)
+        report((uint8_t)m.index, &fired);
+    struct rig_recalled done = {fired.index, fired.tick, fired.played_samples, fired.done};
+    reply.n_bytes = rig_recalled_put(reply.body, command[1], &done);
+}
+
+static void self_test(const uint8_t *command, uint8_t n_bytes)
+{
+    struct rig_self_test m;
+    if (!rig_self_test_get(command, n_bytes, &m)) {
+        refuse(command, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
+        return;
+    }
+    if (refuse_while_firing(command))
+        return;
+    uint16_t n_samples = rig_tone_samples(m.kind);
+    if (!n_samples) {
+        refuse(command, RIG_ERROR_BAD_VALUE, 0);
+        return;
+    }
+    struct rig_tone tone;
+    uint16_t crc = 0xFFFF;
+    rig_tone_start(&tone, m.kind, 256);
+    for (uint16_t i = 0; i < n_samples; i++) {
+        uint8_t sample = (uint8_t)rig_tone_next(&tone);
+        crc = rig_crc16(crc, &sample, 1);
+    }
+    struct rig_self_tested done = {m.kind, n_samples, crc, port_self_test()};
+    reply.n_bytes = rig_self_tested_put(reply.body, command[1], &done);
+}
+
+void rig_core_take(const uint8_t *body, uint8_t n_bytes, uint32_t tick, uint16_t n_bad_frames)
+{
+    uint8_t has_fields = 0;
+    reply.is_held = 0;
+    switch (body[0]) {
+    case RIG_ID_LOAD:
+        load(body, n_bytes);
+        return;
+    case RIG_ID_ARM:
+        arm(body, n_bytes);
+        return;
+    case RIG_ID_RECALL:
+        recall(body, n_bytes);
+        return;
+    case RIG_ID_SELF_TEST:
+        self_test(body, n_bytes);
+        return;
+    case RIG_ID_IDENTIFY:
+    case RIG_ID_PING:
+    case RIG_ID_FIRE:
+    case RIG_ID_SAFE:
+    case RIG_ID_STATUS:
+        has_fields = n_bytes != 2;
+        break;
+    default:
+        refuse(body, RIG_ERROR_UNKNOWN_MESSAGE, body[0]);
+        return;
+    }
+    if (has_fields)
+        refuse(body, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
+    else if (body[0] == RIG_ID_IDENTIFY)
+        identify(body);
+    else if (body[0] == RIG_ID_PING)
+        ping(body, tick);
+    else if (body[0] == RIG_ID_FIRE)
+        fire(body);
+    else if (body[0] == RIG_ID_SAFE)
+        safe(body);
+    else
+        status(body, n_bad_frames);
+}
+
+/* --- what goes out ------------------------------------------------------------------------------------------------- */
+
+static void send(uint8_t *buffer, const uint8_t *body, uint8_t n_bytes)
+{
+    port_send(0, rig_frame(buffer, body, n_bytes, rig_crc16(0xFFFF, body, n_bytes)));
+}
+
+/* The stamp is taken when the delimiter is on its way; the rest of the frame is made in the time that it takes. */
+static void send_pong(uint8_t *buffer)
+{
+    uint8_t *body = reply.body;
+    uint16_t crc = rig_crc16(0xFFFF, body, 6);
+    uint32_t tick = port_send_delimiter();
+    body[6] = (uint8_t)tick;
+    body[7] = (uint8_t)(tick >> 8);
+    body[8] = (uint8_t)(tick >> 16);
+    body[9] = (uint8_t)(tick >> 24);
+    crc = rig_crc16(crc, body + 6, 4);
+    port_send(1, rig_frame(buffer, body, 10, crc));
+}
+
+static uint8_t event_is_due(void)
+{
+    return cut.is_due || (plan.is_fired && plan.n_reported < rig_player.n_ended);
+}
+
+static void send_what_is_due(void)
+{
+    uint8_t *buffer = port_frame_buffer();
+    if (!buffer)
+        return;
+    if (event_is_due()) {
+        struct rig_fired fired = cut.fired;
+        if (!cut.is_due)
+            report(plan.n_reported++, &fired);
+        cut.is_due = 0;
+        uint8_t body[RIG_FIRED_FIXED_BYTES];
+        send(buffer, body, rig_fired_put(body, (uint8_t)fired.index, &fired));
+    } else if (reply.n_bytes && reply.is_held) {
+        if ((int32_t)(port_tick() - reply.due_tick) < 0 || !port_line_is_quiet())
+            return;
+        send_pong(buffer);
+        reply.n_bytes = 0;
+    } else if (reply.n_bytes) {
+        send(buffer, reply.body, reply.n_bytes);
+        reply.n_bytes = 0;
+    }
+}
+
+void rig_core_start(uint64_t uid, const char *board, const char *build, uint16_t byte_ns)
+{
+    memset(&plan, 0, sizeof plan);
+    memset(&reply, 0, sizeof reply);
+    memset(&cut, 0, sizeof cut);
+    self.uid = uid;
+    self.board = board;
+    self.build = build;
+    self.byte_ns = byte_ns;
+    self.random = (uint32_t)uid ^ (uint32_t)(uid >> 32);
+    forget_firings();
+}
+
+uint8_t rig_core_is_free(void)
+{
+    return !reply.n_bytes && !event_is_due();
+}
+
+void rig_core_poll(void)
+{
+    if (plan.is_fired) {
+        note_starts();
+        fill_ring();
+        if (rig_player.starved) { /* what cannot be played in time is not played at all */
+            stop();
+            plan.n_loaded = 0;
+            plan.is_armed = 0;
+            forget_firings();
+        }
+    }
+    send_what_is_due();
+}
+
+uint8_t rig_core_is_idle(void)
+{
+    if (!rig_core_is_free())
+        return 0;
+    return !plan.is_fired || (uint8_t)(rig_player.head - rig_player.tail) == RIG_RING_SAMPLES ||
+           (plan.tone.index == plan.n_samples && plan.fill_index + 1u >= plan.arm.count);
+}

@@ -1,0 +1,141 @@
+"""Builds the firmware with avr-gcc and the emulator with the system's C compiler.
+
+The same sources and the same compiler give the same image, byte for byte: nothing of the time, the place or the machine
+goes into it. The build's name is a hash of the sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.errors import BenchNotReady, MissingLibrary
+
+BOARDS = ("atmega328p",)
+"""The boards that there is a port for, as the board names itself."""
+
+CPU_HZ = 16_000_000
+MAX_FLASH_BYTES = 12 * 1024
+MAX_RAM_BYTES = 1024
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+AVR_PACKAGES = "apt-get install gcc-avr avr-libc"
+EMULATOR_PACKAGES = "apt-get install gcc libc6-dev libsimavr-dev libelf-dev"
+
+_COMMON = ("core.c", "frame.c", "stimulus.c")
+_HEADERS = ("core.h", "frame.h", "messages.h", "player.h", "port.h", "stimulus.h", "tone.h")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A firmware image in Intel HEX. `flash_bytes` and `ram_bytes` are what it occupies before it runs."""
+
+    board: str
+    hex_text: str
+    build: str
+    compiler: str
+    flash_bytes: int
+    ram_bytes: int
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the file."""
+        return hashlib.sha256(self.hex_text.encode("ascii")).hexdigest()
+
+
+def find_sources() -> Path:
+    """The folder firmware/ of the checkout that rig runs from. Raises BenchNotReady in an installed package."""
+    folder = Path(__file__).parents[2] / "firmware"
+    if not (folder / "core.c").is_file():
+        raise BenchNotReady(
+            "the firmware's sources are not here: rig is installed as a package",
+            "a checkout of the project, which has the folder firmware/",
+            "use the images that came with rig (rig firmware info, rig firmware flash), or build in a checkout",
+        )
+    return folder
+
+
+def build_name(sources: Path, board: str) -> str:
+    """The name of a build: 12 hexadecimal digits of a SHA-256 of all that it is made from."""
+    digest = hashlib.sha256()
+    for name in sorted((*_COMMON, *_HEADERS, f"main_{board}.c")):
+        text = (sources / name).read_bytes()
+        digest.update(f"{name} {len(text)}\n".encode("ascii") + text)
+    return digest.hexdigest()[:12]
+
+
+def compiler_version(compiler: str = "avr-gcc") -> str | None:
+    """The first line of what a compiler says about itself, or None where there is none."""
+    if shutil.which(compiler) is None:
+        return None
+    return _run([compiler, "--version"]).splitlines()[0]
+
+
+def build_image(sources: Path, board: str) -> Image:
+    """Compiles the firmware of a board.
+
+    Raises MissingLibrary without avr-gcc, and BenchNotReady when it does not compile or is too big for its limits.
+    """
+    compiler = compiler_version()
+    if compiler is None:
+        raise MissingLibrary("avr-gcc is not installed", "avr-gcc and avr-libc", AVR_PACKAGES)
+    build = build_name(sources, board)
+    with tempfile.TemporaryDirectory() as scratch:
+        elf, hexfile = f"{scratch}/rig.elf", f"{scratch}/rig.hex"
+        options = [f"-mmcu={board}", f"-DF_CPU={CPU_HZ}ul", f'-DRIG_BUILD="{build}"', "-std=gnu11", "-Os", *WARNINGS]
+        options += ["-ffunction-sections", "-fdata-sections", "-fno-ident", "-Wl,--gc-sections"]
+        files = [*_COMMON, f"main_{board}.c"]
+        _run(["avr-gcc", *options, "-o", elf, *files], sources)
+        _run(["avr-objcopy", "-O", "ihex", "-R", ".eeprom", elf, hexfile])
+        sizes = {name: int(size) for name, size in re.findall(r"^\.(\w+)\s+(\d+)", _run(["avr-size", "-A", elf]), re.M)}
+        text = Path(hexfile).read_text(encoding="ascii").replace("\r\n", "\n")
+    flash, ram = sizes["text"] + sizes.get("data", 0), sizes.get("data", 0) + sizes.get("bss", 0)
+    if flash > MAX_FLASH_BYTES or ram > MAX_RAM_BYTES:
+        raise BenchNotReady(
+            f"the firmware takes {flash} bytes of flash and {ram} of RAM",
+            f"at most {MAX_FLASH_BYTES} and {MAX_RAM_BYTES}",
+            "make it smaller",
+        )
+    return Image(board, text, build, compiler, flash, ram)
+
+
+def build_emulator(sources: Path, folder: Path | None = None) -> Path:
+    """The emulator's program, compiled unless that was done before; by default into firmware/build.
+
+    Raises MissingLibrary without a C compiler or libsimavr.
+    """
+    source = sources / "emu.c"
+    folder = folder or sources / "build"
+    program = folder / f"emu-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    if program.is_file():
+        return program
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise MissingLibrary(f"there is no C compiler {compiler!r}", "a C compiler and libsimavr", EMULATOR_PACKAGES)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "emu"
+        libraries = ["-lsimavr", "-lelf"]
+        try:
+            _run([compiler, "-std=gnu11", "-O2", *WARNINGS, "-o", str(made), str(source), *libraries])
+        except BenchNotReady as error:
+            raise MissingLibrary(
+                f"the emulator cannot be built: {error.what}", "libsimavr and its headers", EMULATOR_PACKAGES
+            ) from error
+        made.replace(program)  # at once: others may be building the same
+    return program
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> str:
+    """Output of a command. Raises BenchNotReady with what it complained about."""
+    done = subprocess.run(list(command), cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        complaint = (done.stderr or done.stdout).strip()
+        raise BenchNotReady(f"{command[0]} failed: {complaint}", "a build without complaints", "mend what it names")
+    return done.stdout

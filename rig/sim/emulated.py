@@ -1,0 +1,178 @@
+"""The board's real firmware as a `BytePipe` in virtual time: an emulated microcontroller behind a simulated line.
+
+It takes the place of the scripted board: the same line and adapter, the same clock, the same `on_tone`. Of the board
+itself nothing is imitated: its bytes and its tones are made by the image that is flashed to real ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rig.acquire import wire
+from rig.domain.timebase import HostClock, Instant
+from rig.errors import LinkLost
+from rig.sim.clock import DriftingClock, VirtualTime
+from rig.sim.emulator import CYCLES_A_TICK, Emulator, Event
+from rig.sim.firmware import Cancel, OnTone
+from rig.sim.foretold import Foretold, ForetoldTone
+from rig.sim.uart import Adapter, Faults, Uart
+
+BYTE_CYCLES = CYCLES_A_TICK * 2_000_000 * 10 // wire.BAUD_RATE
+_TICK_HIGH = (0x4A, 0x4B)  # GPIOR1 and GPIOR2 hold the upper half of the tick
+
+
+class EmulatedMcu:
+    """A board behind a serial port that has just been opened, which switched it on.
+
+    `emulator` is the command that starts the emulator with an image; it gets the uid. `clock` counts ticks at 2 MHz;
+    where it starts sets the upper 16 bits of the board's own ticks. `on_tone` is told of every firing when the board
+    announces it. `faults` may be replaced at any time. Everything random comes from `rng`.
+    """
+
+    name = "emulated board"
+    baud = wire.BAUD_RATE
+
+    def __init__(
+        self,
+        time: VirtualTime,
+        clock: DriftingClock,
+        rng: np.random.Generator,
+        on_tone: OnTone | None = None,
+        *,
+        emulator: Sequence[str],
+        adapter: Adapter | None = None,
+        faults: Faults | None = None,
+        uid: int = 0x5249_4700_0000_0002,
+    ) -> None:
+        if clock.rate_hz != 2e6:
+            raise ValueError(f"the firmware counts 2000000 ticks a second, not {clock.rate_hz}")
+        self._time = time
+        self._clock = clock
+        self._on_tone = on_tone
+        self._uart = Uart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
+        self._uart.faults = faults or Faults()
+        self._start_reading = clock.reading(time.now_s)
+        self._high = (math.floor(self._start_reading) >> 16) & 0xFFFF
+        self._ticks_from: int | None = None  # the cycle at which the tick counter started
+        self._last_arrival = 0
+        self._decoder = wire.FrameDecoder()
+        self._foretold = Foretold(self._cycle_of_tick, self._tones, self._cut)
+        self._sounding: list[tuple[ForetoldTone, Cancel | None]] = []
+        self._closed = False
+        self._emulator = Emulator([*emulator, "--uid", f"{uid:x}"])
+        for address, shift in zip(_TICK_HIGH, (0, 8), strict=True):
+            self._emulator.poke(address, (self._high >> shift) & 0xFF)
+
+    @property
+    def faults(self) -> Faults:
+        return self._uart.faults
+
+    @faults.setter
+    def faults(self, faults: Faults) -> None:
+        self._uart.faults = faults
+
+    @property
+    def emulator(self) -> Emulator:
+        """The emulator, for a test that looks at the pins."""
+        return self._emulator
+
+    def write(self, data: bytes) -> None:
+        """Puts bytes on the line; they arrive at the board in their own time. Raises LinkLost when the port is gone."""
+        self._check_port()
+        self._run_to(self._time.now_ns)
+        arrivals = list[tuple[int, int]]()
+        for at_s, byte in self._uart.to_board(self._time.now_s, data):
+            if not self.faults.silent:
+                self._last_arrival = max(self._cycle(at_s), self._last_arrival + 1, self._emulator.cycle + 1)
+                arrivals.append((self._last_arrival, byte))
+        self._emulator.receive(arrivals)
+
+    def read(self, max_bytes: int, deadline: Instant[HostClock]) -> bytes:
+        """Waits in virtual time for a byte, at most until the deadline. Raises LinkLost when the port is gone."""
+        if deadline.timebase != self._time.timebase:
+            raise TypeError("this board lives in another world than the deadline")
+        until_ns = math.ceil(deadline.seconds * 1e9)
+        if self.faults.vanish_at_s is not None:
+            until_ns = min(until_ns, math.ceil(self.faults.vanish_at_s * 1e9))
+        self._check_port()
+        while self._uart.next_ns() is None and self._cycle(until_ns * 1e-9) > self._emulator.cycle:
+            self._run_to(until_ns, stop_at_tx=True)
+        next_ns = self._uart.next_ns()
+        self._time.advance_to_ns(until_ns if next_ns is None else min(until_ns, next_ns))
+        self._run_to(self._time.now_ns)
+        self._check_port()
+        return self._uart.take(self._time.now_ns, max_bytes)
+
+    def close(self) -> None:
+        """Closes the port and switches the board off."""
+        self._closed = True
+        self._emulator.close()
+
+    def _cycle(self, true_s: float) -> int:
+        return math.ceil((self._clock.reading(true_s) - self._start_reading) * CYCLES_A_TICK)
+
+    def _true_s(self, cycle: int) -> float:
+        return self._clock.true_s(self._start_reading + cycle / CYCLES_A_TICK)
+
+    def _cycle_of_tick(self, tick: int) -> int:
+        """The cycle of a tick of 32 bits that is not far from now."""
+        assert self._ticks_from is not None
+        now = (self._emulator.cycle - self._ticks_from) // CYCLES_A_TICK
+        ahead = (tick - (self._high << 16) - now + 2**31) % 2**32 - 2**31
+        return self._ticks_from + CYCLES_A_TICK * (now + ahead)
+
+    def _run_to(self, at_ns: int, stop_at_tx: bool = False) -> None:
+        until = self._cycle(at_ns * 1e-9)
+        if until <= self._emulator.cycle:
+            return
+        events = self._emulator.run(until, stop_at_tx)
+        for event in events:
+            if event.kind == "ticks":
+                self._ticks_from = event.cycle
+            elif event.kind == "pwm" and self._ticks_from is not None:
+                self._foretold.played(event)
+            elif event.kind == "tx":
+                for message in self._decoder.feed((event.value,)):
+                    if isinstance(message, wire.Message):
+                        self._foretold.heard(message, event.cycle)
+        self._foretold.late(self._emulator.cycle)
+        self._send([event for event in events if event.kind == "tx"])
+
+    def _send(self, events: Sequence[Event]) -> None:
+        """Puts the board's bytes on the line, those that follow each other without a gap as one."""
+        bursts = list[list[Event]]()
+        for event in events:
+            if bursts and event.cycle - bursts[-1][-1].cycle == BYTE_CYCLES:
+                bursts[-1].append(event)
+            else:
+                bursts.append([event])
+        for burst in bursts:
+            start_s = max(self._true_s(burst[0].cycle), self._uart.to_host_free_s)
+            self._uart.to_host(start_s, bytes(event.value for event in burst))
+
+    def _tones(self, tones: Sequence[ForetoldTone]) -> None:
+        self._sounding = []
+        for tone in tones:
+            start_s, end_s = self._true_s(tone.first_cycle), self._true_s(tone.end_cycle)
+            rate_hz = len(tone.samples) / (end_s - start_s)
+            self._sounding.append((tone, self._on_tone(start_s, tone.samples, rate_hz) if self._on_tone else None))
+
+    def _cut(self, cycle: int) -> None:
+        for tone, cancel in self._sounding:
+            if cancel is not None and tone.end_cycle > cycle:
+                cancel(self._true_s(cycle))
+        self._sounding = []
+
+    def _check_port(self) -> None:
+        vanish_s = self.faults.vanish_at_s
+        if self._closed:
+            raise LinkLost("the port is closed", "an open port", "open the board's port again")
+        if vanish_s is not None and self._time.now_ns >= math.ceil(vanish_s * 1e9):
+            raise LinkLost(
+                f"port {self.name} disappeared or is open in another program",
+                "a port that stays until the run is over",
+                "check the cable and the hub, close other programs that use the port, and start again",
+            )
