@@ -11,6 +11,7 @@ from rig.domain.seams import AudioBackend, BytePipe, HostTime, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
 
 SIM = "sim"
+EMULATED = "emulated"
 DEFAULT_SCENARIO = "default"
 
 
@@ -31,9 +32,9 @@ class ChosenBench:
 def choose_bench(device: str, port: str, sut: str | None, seed: int) -> ChosenBench:
     """Builds the bench that the options name.
 
-    `device` is `sim` or `sim:SCENARIO`; `port` auto, none or a path; `sut` a command or None. Raises BenchNotReady for
-    a device that this version cannot reach, DeviceNotFound for a scenario that does not exist, and UsageError where the
-    options contradict each other.
+    `device` is `sim` or `sim:SCENARIO`; `port` auto, none, emulated or a path; `sut` a command or None. Raises
+    BenchNotReady for a device that this version cannot reach, MissingLibrary where the emulator cannot be built,
+    DeviceNotFound for a scenario that does not exist, and UsageError where the options contradict each other.
     """
     name, colon, scenario = device.partition(":")
     if name != SIM or (colon and not scenario):
@@ -42,10 +43,10 @@ def choose_bench(device: str, port: str, sut: str | None, seed: int) -> ChosenBe
             "sim, or sim:SCENARIO (rig sim list shows the scenarios)",
             "record both channels with any recorder and give the file to rig analyze",
         )
-    if port not in ("auto", "none"):
+    if port not in ("auto", "none", EMULATED):
         raise UsageError(
             f"--port {port}: the simulated bench brings its own board",
-            "auto (the simulated board) or none (the interface plays the stimulus)",
+            "auto (the scripted board), emulated (the firmware itself) or none (the interface plays the stimulus)",
             "leave --port out",
         )
     if sut is not None:
@@ -56,7 +57,12 @@ def choose_bench(device: str, port: str, sut: str | None, seed: int) -> ChosenBe
         )
     from rig.sim.bench import build_bench
 
-    bench = build_bench(scenario or DEFAULT_SCENARIO, seed)
+    emulator = None
+    if port == EMULATED:
+        from rig.firmware.images import emulator_command
+
+        emulator = emulator_command()
+    bench = build_bench(scenario or DEFAULT_SCENARIO, seed, emulator=emulator)
     return ChosenBench(
         kind=BenchKind.SIMULATED,
         device=f"{SIM}:{bench.scenario.name}",

@@ -38,7 +38,7 @@ def build(
 
 @firmware_app.command("flash")
 def flash(
-    port: Annotated[str, typer.Option("--port", help="the board's serial port")],
+    port: Annotated[str, typer.Option("--port", help="the board's serial port; auto: the only one there is")] = "auto",
     board: Board = "atmega328p",
     image: Annotated[Path | None, typer.Option("--image", help="another image than the one that came with rig")] = None,
     bootloader: Annotated[str, typer.Option("--bootloader", help="uno, nano or nano-old")] = "uno",
@@ -56,9 +56,9 @@ def flash(
 
     path = image or prebuilt(board).path
     command = (
-        flashing.programmer_command(path, programmer, port)
+        flashing.programmer_command(path, programmer, None if port == "auto" else port)
         if programmer
-        else flashing.flash_command(path, port, bootloader)
+        else flashing.flash_command(path, _only_port() if port == "auto" else port, bootloader)
     )
     if dry_run:
         print(shlex.join(command))
@@ -86,6 +86,19 @@ def info(
         print(f"warning   rig speaks table {wire.table_hash():08x}: the image is older or newer than rig")
     if port is not None:
         _ask(port, image.build)
+
+
+def _only_port() -> str:
+    """The port to flash when there is only one: a board without the firmware cannot say which it is at."""
+    from rig.acquire.link import list_ports
+    from rig.acquire.ports import candidates
+    from rig.errors import PortNotFound
+
+    found = candidates(list_ports())
+    if len(found) != 1:
+        ports = ", ".join(port.label for port in found) or "none"
+        raise PortNotFound(f"ports that may be a board's: {ports}", "exactly one, or its name", "give --port PATH")
+    return found[0].path
 
 
 def _ask(port: str, build: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.errors import BenchNotReady
-from rig.firmware.build import BOARDS, Image, build_image, find_sources
+from rig.firmware.build import BOARDS, Image, build_emulator, build_image, find_sources
 
 FOLDER = Path(__file__).parent / "images"
 INDEX = "images.json"
@@ -43,6 +43,14 @@ def prebuilt(board: str, folder: Path = FOLDER) -> Prebuilt:
             f"{image.path.name} has the hash {actual}", f"{image.sha256}, as it was built", "install rig anew"
         )
     return image
+
+
+def emulator_command(board: str = BOARDS[0]) -> list[str]:
+    """What starts the emulator with the image that comes with rig; the emulator is compiled when it is not there yet.
+
+    Raises MissingLibrary where it cannot be compiled, BenchNotReady where its source is not at hand.
+    """
+    return [str(build_emulator(find_sources())), str(prebuilt(board).path)]
 
 
 def facts_of(image: Image, sources: Path) -> dict[str, str | int]:

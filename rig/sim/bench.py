@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
@@ -14,6 +14,7 @@ from rig.domain.seams import AudioBackend, BytePipe, SystemUnderTest
 from rig.sim.audio import SimAudioBackend
 from rig.sim.bandlimited import converter, delay, fast_length
 from rig.sim.clock import DriftingClock, VirtualTime
+from rig.sim.emulated import EmulatedMcu
 from rig.sim.line import LineSystem
 from rig.sim.mcu import ScriptedMcu
 from rig.sim.noise import FrameNoise, generator
@@ -35,7 +36,8 @@ TICK_RATE_HZ = 2_000_000.0
 class SimBench:
     """A world behind the seams: `audio`, `pipe`, `time`, `system`; and what is true of it: `truth()`."""
 
-    def __init__(self, scenario: Scenario, seed: int, spec: WorldSpec) -> None:
+    def __init__(self, scenario: Scenario, seed: int, spec: WorldSpec, emulator: Sequence[str] | None = None) -> None:
+        """`emulator` starts an emulated board, which then takes the place of the scripted one."""
         self.scenario = scenario
         self.seed = seed
         self.spec = spec
@@ -47,7 +49,12 @@ class SimBench:
         self._line = _ear_system(self._scene, self._system, self._audio_clock, self._paths, system_ppm, seed)
         self._scene.attach(self._line)
         self._backend = SimAudioBackend(spec, seed, self._time, self._audio_clock, self._scene)
-        self._mcu = ScriptedMcu(self._time, self._board_clock, generator(seed, CAUSE_BOARD), self._scene.tone)
+        board_rng = generator(seed, CAUSE_BOARD)
+        self._mcu: BytePipe = (
+            ScriptedMcu(self._time, self._board_clock, board_rng, self._scene.tone)
+            if emulator is None
+            else EmulatedMcu(self._time, self._board_clock, board_rng, self._scene.tone, emulator=emulator)
+        )
         self._system_ppm = system_ppm
 
     @property
@@ -188,14 +195,16 @@ class SimBench:
         }
 
 
-def build_bench(scenario: str, seed: int, **overrides: Any) -> SimBench:
+def build_bench(scenario: str, seed: int, *, emulator: Sequence[str] | None = None, **overrides: Any) -> SimBench:
     """A world by the scenario's name, with any setting of `WorldSpec` overridden. The same seed is the same world.
+
+    `emulator` is the command that starts an emulated board; without it the board is the scripted one.
 
     Raises DeviceNotFound for an unknown scenario, UsageError for an override that does not exist or cannot be, and
     MissingLibrary where the scenario needs a coder that is not installed.
     """
     found = find_scenario(scenario)
-    return SimBench(found, seed, found.world(overrides))
+    return SimBench(found, seed, found.world(overrides), emulator)
 
 
 def _clocks(spec: WorldSpec, seed: int) -> tuple[DriftingClock, DriftingClock, float]:

@@ -1,6 +1,7 @@
 """What every board must do, whatever it is made of. One suite, every implementation.
 
-The scripted board always runs; a real one joins with `--port PATH`. Another kind joins by an entry in `BOARDS`.
+The scripted board always runs, and so does the emulated one, which runs the firmware itself, where its emulator can be
+built; a real one joins with `--port PATH`. Another kind joins by an entry in `BOARDS`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from firmware import emulator_or_skip
 from rig.acquire import wire
 from rig.acquire.link import Link, SerialPipe, SystemTime
 from rig.acquire.wire import STATES, FrameDecoder, Message, StrangeFrame, message
@@ -21,6 +23,7 @@ from rig.domain.timebase import Duration, HostClock, Instant
 from rig.domain.waveforms import BOARD_TONE_RATE_HZ, board_samples
 from rig.errors import BenchNotReady, UsageError
 from rig.sim.clock import DriftingClock, VirtualTime
+from rig.sim.emulated import EmulatedMcu
 from rig.sim.mcu import ScriptedMcu
 
 
@@ -65,7 +68,13 @@ def scripted(seed: int) -> tuple[BytePipe, HostTime]:
     return ScriptedMcu(time, clock, rng), time
 
 
-BOARDS: dict[str, Callable[[int], tuple[BytePipe, HostTime]]] = {"scripted": scripted}
+def emulated(seed: int) -> tuple[BytePipe, HostTime]:
+    time, rng = VirtualTime(), np.random.default_rng(seed)
+    clock = DriftingClock(2e6, float(rng.uniform(-5000, 5000)), start=2**32 - 3e6)
+    return EmulatedMcu(time, clock, rng, emulator=emulator_or_skip()), time
+
+
+BOARDS: dict[str, Callable[[int], tuple[BytePipe, HostTime]]] = {"scripted": scripted, "emulated": emulated}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -184,18 +184,11 @@ def test_commands_of_rig_parse(name: str) -> None:
         assert rig_error(words) is None, f"{name}: {' '.join(words)}: {rig_error(words)}"
 
 
-FOR_A_BOARD = {"firmware"}
-"""Verbs that the remedies of the link name, and that come together with the first board that can be reached."""
-
-
 def test_commands_in_messages_parse() -> None:
     # A remedy that names a command which does not exist sends the reader into a second error.
     for path in sorted((ROOT / "rig").rglob("*.py")):
         for words in commands(path.read_text(encoding="utf-8"), "rig"):
-            if words[1:] and words[1] in FOR_A_BOARD:
-                assert rig_error(words) is not None, f"{words[1]} is there now: take it out of FOR_A_BOARD"
-            else:
-                assert rig_error(words) is None, f"{path.relative_to(ROOT)}: {' '.join(words)}: {rig_error(words)}"
+            assert rig_error(words) is None, f"{path.relative_to(ROOT)}: {' '.join(words)}: {rig_error(words)}"
 
 
 @pytest.mark.parametrize("line", ["rig measures", "rig measure --no-such-option", "rig analyze a.wav b.wav c.wav"])
