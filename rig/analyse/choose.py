@@ -25,6 +25,7 @@ CONFIRM_SHARE = 0.6
 AGREE_S = 0.0005
 """Latencies of two trials this close are the same."""
 
+LEANING_S = 0.006
 OFFSET_S = 0.00015
 """Distances between two arrivals of one path agree far better than latencies do; a codec's false ones scatter by ms."""
 
@@ -92,7 +93,11 @@ def _confirmed_offsets(usable: list[Evidence], rate_hz: float) -> list[float]:
 
 
 def stable_distance(evidence: list[Evidence], rate_hz: float) -> float:
-    """Longest distance (samples) between the dominant arrival and a comparable one that most trials have; 0: none."""
+    """Longest distance (samples) between the dominant arrival and a comparable one that most trials have; 0: none.
+
+    Only up to LEANING_S: two arrivals further apart do not lean on each other in the halves of a stimulus, and a delay
+    that changes by 10 ms in every clip must not pass for an echo.
+    """
     usable = [e for e in evidence if e.arrivals and e.location is not None]
     if len(usable) < 3:
         return 0.0
@@ -102,7 +107,8 @@ def stable_distance(evidence: list[Evidence], rate_hz: float) -> float:
         d
         for row in rows
         for d in row
-        if sum(any(abs(o - d) <= agree for o in other) for other in rows) >= CONFIRM_SHARE * len(rows)
+        if d <= LEANING_S * rate_hz
+        and sum(any(abs(o - d) <= agree for o in other) for other in rows) >= CONFIRM_SHARE * len(rows)
     ]
     return max(stable, default=0.0)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rig.analyse.clicks import without_clicks
-from rig.analyse.locate import Location, locate
+from rig.analyse.locate import BACK_DB, FAINT_DB, Location, locate
 from rig.analyse.refine import Arrival, LocalPair, NoiseModel, Precision
 from rig.analyse.spectrum import Band, Real, decibel, median_psd
 from rig.analyse.stimulus import Shape
@@ -161,7 +161,8 @@ def _timed(
     search = max(4.0, 0.8 * location.resolution)
     pairs = [LocalPair(window.clip, window.ear, first_lag, round(c.lag), rate_hz, whole=not shape.flat) for c in chosen]
     timed = [pair.arrival(shape.band, noise, search) for pair in pairs]
-    kept = [(a, c.relative_db) for a, c in zip(timed, chosen, strict=True) if a is not None]
+    # A voice's own structure leaves faint shadows where its delay changes; a path must be significant to count there.
+    kept = _standing(timed, [c.relative_db for c in chosen], FAINT_DB if shape.flat else BACK_DB)
     arrivals = [a for a, _ in kept]
     relative = [db for _, db in kept]
     precision = wide = None
@@ -192,6 +193,22 @@ def _timed(
         clipped_reference=base.clipped_reference,
         clipped_ear=clipped_ear,
     )
+
+
+def _standing(timed: list[Arrival | None], relative_db: list[float], least_db: float) -> list[tuple[Arrival, float]]:
+    """The arrivals that are still there at a closer look, each with its level against the dominant (the last) one.
+
+    The closer look has no side lobes to speak of: what is far weaker in it than it seemed was one.
+    """
+    dominant = timed[-1]
+    kept: list[tuple[Arrival, float]] = []
+    for arrival, seemed_db in zip(timed, relative_db, strict=True):
+        if arrival is None or dominant is None:
+            continue
+        level_db = 20.0 * math.log10(max(arrival.level, 1e-12) / max(dominant.level, 1e-12))
+        if arrival is dominant or level_db > -least_db:
+            kept.append((arrival, 0.0 if arrival is dominant else min(level_db, seemed_db)))
+    return kept
 
 
 def noise_model(window: Window, rate_hz: float) -> NoiseModel:

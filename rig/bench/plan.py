@@ -43,7 +43,7 @@ class BenchPlan:
     settle_s: float = 0.5
     tail_s: float = 1.5
     response_s: float = 1.0
-    ping_every_s: float = 0.5
+    ping_every_s: float = 0.25
 
 
 def draw_spacing(seed: int, count: int, min_s: float, max_s: float) -> tuple[float, ...]:

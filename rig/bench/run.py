@@ -20,6 +20,7 @@ FIRST_BLOCK_WITHIN_S = 3.0
 
 _READ_S = 0.1  # the longest wait for a block, so that the board is heard in between
 _PLAY_AHEAD_S = 0.5  # stimuli are handed to the interface this long before they are due
+_PING_DITHER_S = 0.001  # one full-speed USB frame
 _BOARD_CLOCK_SLACK = 0.01  # a ceramic resonator may be 0.5 % off
 _BLOCK_LOG_EVERY_S = 0.25  # arrival times and the driver's claims are logged this often
 
@@ -106,6 +107,7 @@ class _Recorder:
         self._logged_s = float("-inf")
         self._next_ping_s = self._heard_s
         self._ping_pause_s = plan.ping_every_s
+        self._pings = 0
         self._fired: set[int] = set()
         self._pending: list[_Pending] = []
         self._last_near = 0  # frame of the recording near which the last stimulus started
@@ -271,7 +273,15 @@ class _Recorder:
             self._await(fired.index, near, round(self._length_s * self._grant.rate_hz))
 
     def _ping(self, link: StimulusLink) -> None:
-        """One clock exchange. A failed one is logged, and the next waits twice as long: the recording comes first."""
+        """One clock exchange. A failed one is logged, and the next waits twice as long: the recording comes first.
+
+        Pings come after blocks, and blocks in step with the USB frames: without a wait of its own every ping would meet
+        the same phase of a frame, and one direction would never show its shortest delay. The fractions of the golden
+        ratio fill the frame evenly and are the same in every run.
+        """
+        self._pings += 1
+        wait_s = _PING_DITHER_S * (self._pings * 0.6180339887498949 % 1.0)
+        self._time.sleep_until(self._time.now().plus(Duration(wait_s)))
         try:
             exchange = link.exchange_clock()
         except (LinkTimeout, LinkCorrupt) as error:

@@ -48,7 +48,7 @@ def test_a_plan_is_recorded_whole(tmp_path: Path) -> None:
         # Settled, all stimuli, the last one's 100 ms and the tail, and not much more.
         least_s = 0.2 + sum(run.plan.spacing_s) + 0.1 + 0.6
         assert least_s <= run.source.n_frames / RATE_HZ <= least_s + 0.15
-        assert len(run.pings) == pytest.approx(least_s / 0.5, abs=1.5)
+        assert len(run.pings) == pytest.approx(least_s / 0.25, abs=1.5)
     session.close()
     assert [stream.closed for stream in bench.audio.streams] == [1, 1, 1]
     assert bench.link.safe_calls == 1
@@ -169,7 +169,7 @@ def test_failing_pings_are_logged_and_become_rare(tmp_path: Path) -> None:
     bench.run(a_plan(runs=1, blank=False))
     (run,) = recorded(bench).runs
     assert run.pings == ()
-    assert bench.link.pings == 2, "at 0 and 1 s, the next would be at 3 s"
+    assert bench.link.pings == 3, "at 0, 0.5 and 1.5 s, the next would be at 3.5 s"
 
 
 def test_a_system_that_will_not_start_ends_the_measurement(tmp_path: Path) -> None:
