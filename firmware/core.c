@@ -6,9 +6,12 @@
 
 #define FIRST_TONE_TICKS (RIG_TICK_HZ / 50u)         /* 20 ms: the answer to fire is out by then */
 #define SHORTEST_PAUSE_TICKS (RIG_TICK_HZ / 500u)    /* 2 ms between two tones */
-#define HOLD_TICKS (RIG_TICK_HZ / 500u)              /* a pong waits for up to 2 ms */
+#define SHORTEST_HOLD_TICKS 440u                     /* 0.22 ms: a pong cannot be made sooner */
+#define LONGEST_HOLD_TICKS (RIG_TICK_HZ / 500u)      /* 2 ms */
 #define SAMPLE_US (RIG_TICKS_A_SAMPLE / 2u)
 #define LONGEST_PULSE_US 20000u
+#define BUILD_TICKS 240u /* 0.12 ms, in which a pong is made, interrupts and all */
+#define POLL_TICKS 64    /* longer than from one poll to the next when there is nothing to do */
 #define FILL_AT_ONCE 16u
 #define BARRIER() __asm__ volatile("" ::: "memory") /* the sample is in the ring before the interrupt may see it */
 
@@ -32,7 +35,7 @@ static struct {
 static struct {
     uint8_t body[RIG_MAX_BODY_BYTES];
     uint8_t n_bytes; /* 0: no reply is owed */
-    uint8_t is_held; /* a pong: it leaves at due_tick at the earliest, on a quiet line, and carries its stamp */
+    uint8_t is_held; /* a pong: it leaves at due_tick at the earliest and carries the tick at which it does */
     uint32_t due_tick;
 } reply;
 
@@ -183,7 +186,8 @@ static void ping(const uint8_t *command, uint32_t tick)
     struct rig_pong m = {tick, 0};
     reply.n_bytes = rig_pong_put(reply.body, command[1], &m);
     reply.is_held = 1;
-    reply.due_tick = tick + (((uint32_t)draw(tick) * (HOLD_TICKS + 1u)) >> 16);
+    uint32_t range = LONGEST_HOLD_TICKS - SHORTEST_HOLD_TICKS + 1u;
+    reply.due_tick = tick + SHORTEST_HOLD_TICKS + ((draw(tick) * range) >> 16);
 }
 
 static void load(const uint8_t *command, uint8_t n_bytes)
@@ -413,21 +417,24 @@ void rig_core_take(const uint8_t *body, uint8_t n_bytes, uint32_t tick, uint16_t
 
 static void send(uint8_t *buffer, const uint8_t *body, uint8_t n_bytes)
 {
-    port_send(0, rig_frame(buffer, body, n_bytes, rig_crc16(0xFFFF, body, n_bytes)));
+    port_send(rig_frame(buffer, body, n_bytes, rig_crc16(0xFFFF, body, n_bytes)));
 }
 
-/* The stamp is taken when the delimiter is on its way; the rest of the frame is made in the time that it takes. */
+/* The stamp is chosen, the frame made with it, and then sent at that very tick. When an interrupt lets the tick pass,
+ * the next poll tries again with a later one. */
 static void send_pong(uint8_t *buffer)
 {
+    uint32_t tick = port_tick() + BUILD_TICKS;
+    int32_t ahead = (int32_t)(reply.due_tick - tick);
+    if (ahead > POLL_TICKS)
+        return;
+    if (ahead > 0)
+        tick = reply.due_tick;
     uint8_t *body = reply.body;
-    uint16_t crc = rig_crc16(0xFFFF, body, 6);
-    uint32_t tick = port_send_delimiter();
-    body[6] = (uint8_t)tick;
-    body[7] = (uint8_t)(tick >> 8);
-    body[8] = (uint8_t)(tick >> 16);
-    body[9] = (uint8_t)(tick >> 24);
-    crc = rig_crc16(crc, body + 6, 4);
-    port_send(1, rig_frame(buffer, body, 10, crc));
+    for (uint8_t i = 0; i < 4; i++)
+        body[6 + i] = (uint8_t)(tick >> (8 * i));
+    if (port_send_at(tick, rig_frame(buffer, body, reply.n_bytes, rig_crc16(0xFFFF, body, reply.n_bytes))))
+        reply.n_bytes = 0;
 }
 
 static uint8_t event_is_due(void)
@@ -448,10 +455,7 @@ static void send_what_is_due(void)
         uint8_t body[RIG_FIRED_FIXED_BYTES];
         send(buffer, body, rig_fired_put(body, (uint8_t)fired.index, &fired));
     } else if (reply.n_bytes && reply.is_held) {
-        if ((int32_t)(port_tick() - reply.due_tick) < 0 || !port_line_is_quiet())
-            return;
         send_pong(buffer);
-        reply.n_bytes = 0;
     } else if (reply.n_bytes) {
         send(buffer, reply.body, reply.n_bytes);
         reply.n_bytes = 0;

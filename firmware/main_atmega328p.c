@@ -41,7 +41,7 @@
 #define HALF_SAMPLE_TICKS (RIG_TICKS_A_SAMPLE / 2u)
 #define PULSE_AT_MATCH_SETS (_BV(COM1B1) | _BV(COM1B0))
 #define PULSE_AT_MATCH_CLEARS _BV(COM1B1)
-#define BYTE_NS (10ul * 1000000000ul / RIG_BAUD_RATE)
+#define BYTE_NS (uint16_t)(10ull * 1000000000ull / RIG_BAUD_RATE)
 
 /* The upper 16 bits of the tick. These two registers have no other use, are 0 after a reset, and take one cycle. */
 #define TICK_HIGH_LOW GPIOR1
@@ -54,9 +54,7 @@ static struct {
     uint8_t bytes[RIG_MAX_FRAME_BYTES];
     uint8_t at;
     volatile uint8_t n; /* 0: nothing is being sent */
-    volatile uint8_t wants_delimiter;
     uint8_t was_used;
-    uint32_t delimiter_tick;
 } sender;
 static uint8_t next_level = RIG_MIDDLE;
 static uint8_t next_step;
@@ -68,14 +66,18 @@ extern uint8_t _end[];
 
 /* --- time ---------------------------------------------------------------------------------------------------------- */
 
-/* With interrupts off. An overflow that is not counted yet is told by its flag, and by a low half that starts anew. */
-static inline uint32_t tick_locked(void)
+/* The tick whose lower half was read a moment ago; with interrupts off. An overflow that is not counted yet is told by its flag, and by a low half that starts anew. */
+static inline uint32_t tick_of(uint16_t low)
 {
-    uint16_t low = TCNT1;
     uint16_t high = (uint16_t)(TICK_HIGH_LOW | (TICK_HIGH_HIGH << 8));
     if ((TIFR1 & _BV(TOV1)) && low < 0x8000)
         high++;
     return ((uint32_t)high << 16) | low;
+}
+
+static inline uint32_t tick_locked(void)
+{
+    return tick_of(TCNT1);
 }
 
 uint32_t port_tick(void)
@@ -169,24 +171,18 @@ void port_stop(void)
 
 ISR(USART_RX_vect)
 {
+    uint16_t low = TCNT1; /* first of all: it may become the stamp */
     uint8_t errors = UCSR0A & (_BV(FE0) | _BV(DOR0));
     uint8_t byte = UDR0;
     if (errors)
         rig_receive_spoilt(&receiver);
     else if (rig_receive(&receiver, byte))
-        receiver.ready_tick = tick_locked();
+        receiver.ready_tick = tick_of(low);
 }
 
 ISR(USART_UDRE_vect)
 {
     UCSR0A = _BV(U2X0) | _BV(TXC0); /* clears TXC0: it shall tell of the byte that goes now */
-    if (sender.wants_delimiter) {
-        UDR0 = 0;
-        sender.delimiter_tick = tick_locked();
-        sender.wants_delimiter = 0;
-        UCSR0B &= (uint8_t)~_BV(UDRIE0);
-        return;
-    }
     uint8_t at = sender.at;
     UDR0 = sender.bytes[at++];
     sender.at = at;
@@ -201,33 +197,42 @@ uint8_t *port_frame_buffer(void)
     return sender.n ? 0 : sender.bytes;
 }
 
-/* Interrupts also write UCSR0B, and an sbi cannot reach it. */
-static void start_sending(void)
-{
-    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) { UCSR0B |= _BV(UDRIE0); }
-}
-
-void port_send(uint8_t first, uint8_t n_bytes)
+static void start_sending(uint8_t first, uint8_t n_bytes)
 {
     sender.was_used = 1;
     sender.at = first;
     sender.n = n_bytes;
-    start_sending();
+    UCSR0B |= _BV(UDRIE0); /* with interrupts off: they write it too, and an sbi cannot reach it */
 }
 
-uint8_t port_line_is_quiet(void)
+void port_send(uint8_t n_bytes)
 {
-    return !sender.n && (!sender.was_used || (UCSR0A & _BV(TXC0)));
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE) { start_sending(0, n_bytes); }
 }
 
-uint32_t port_send_delimiter(void)
+/* Interrupts stay on until four ticks before: with them off for longer, a sample could come late. */
+uint8_t port_send_at(uint32_t tick, uint8_t n_bytes)
 {
-    sender.was_used = 1;
-    sender.wants_delimiter = 1;
-    start_sending();
-    while (sender.wants_delimiter)
+    if (sender.n || (sender.was_used && !(UCSR0A & _BV(TXC0))))
+        return 0;
+    for (;;) {
+        cli();
+        int16_t left = (int16_t)((uint16_t)tick - TCNT1);
+        if (left <= 4)
+            break;
+        sei();
+    }
+    if ((int16_t)((uint16_t)tick - TCNT1) <= 0) {
+        sei();
+        return 0;
+    }
+    while ((int16_t)((uint16_t)tick - TCNT1) > 0)
         ;
-    return sender.delimiter_tick;
+    UDR0 = sender.bytes[0]; /* within 2 ticks, never before */
+    UCSR0A = _BV(U2X0) | _BV(TXC0);
+    start_sending(1, n_bytes);
+    sei();
+    return 1;
 }
 
 /* --- self-test ----------------------------------------------------------------------------------------------------- */

@@ -17,14 +17,12 @@ uint32_t port_tick(void);
 /* A buffer for the next frame, RIG_MAX_FRAME_BYTES long, or 0 while the last one is still being sent. */
 uint8_t *port_frame_buffer(void);
 
-/* Sends that buffer from byte `first` on. */
-void port_send(uint8_t first, uint8_t n_bytes);
+/* Sends that buffer. */
+void port_send(uint8_t n_bytes);
 
-/* Whether the line is quiet: a byte given to it now goes out now. */
-uint8_t port_line_is_quiet(void);
-
-/* Sends the first byte of a frame, the delimiter, and gives the tick at which it went out. Only on a quiet line. */
-uint32_t port_send_delimiter(void);
+/* Sends that buffer so that its first byte goes out at `tick`, which is near, on a quiet line. Gives 0, and sends
+ * nothing, when that cannot be: the line is not quiet, or an interrupt has let the tick pass. */
+uint8_t port_send_at(uint32_t tick, uint8_t n_bytes);
 
 /* Starts the player so that the first tone sounds at `first_tick`: at least 1000 ticks ahead, on the sample grid. */
 void port_play(uint32_t first_tick);

@@ -15,13 +15,32 @@ from rig.acquire import wire
 from rig.domain.timebase import HostClock, Instant
 from rig.errors import LinkLost
 from rig.sim.clock import DriftingClock, VirtualTime
-from rig.sim.emulator import CYCLES_A_TICK, Emulator, Event
+from rig.sim.emulator import CYCLES_A_TICK, Emulator
 from rig.sim.firmware import Cancel, OnTone
 from rig.sim.foretold import Foretold, ForetoldTone
-from rig.sim.uart import Adapter, Faults, Uart
+from rig.sim.uart import Adapter, Faults, Uart, slot_after
 
-BYTE_CYCLES = CYCLES_A_TICK * 2_000_000 * 10 // wire.BAUD_RATE
 _TICK_HIGH = (0x4A, 0x4B)  # GPIOR1 and GPIOR2 hold the upper half of the tick
+
+
+class _ByteUart(Uart):
+    """A line that gets the board's bytes one by one. What falls into one slot of the adapter still comes together."""
+
+    def __init__(self, rng: np.random.Generator, baud: float, board_rate: float, adapter: Adapter) -> None:
+        super().__init__(rng, baud, board_rate, adapter)
+        self._slot_s = 0.0
+        self._slot_delay_s = 0.0
+
+    def byte_to_host(self, start_s: float, byte: int) -> None:
+        """A byte whose start bit begins at `start_s`."""
+        at_s = max(start_s, self._to_host_free_s) + self._board_byte_s
+        self._to_host_free_s = at_s
+        if self._lost():
+            return
+        slot_s = slot_after(at_s, self._adapter.to_host_slot_s, self._to_host_phase_s)
+        if slot_s != self._slot_s:
+            self._slot_s, self._slot_delay_s = slot_s, self._delay_s()
+        self._readable.append((math.ceil(self._after_stalls(slot_s + self._slot_delay_s) * 1e9), byte))
 
 
 class EmulatedMcu:
@@ -52,7 +71,7 @@ class EmulatedMcu:
         self._time = time
         self._clock = clock
         self._on_tone = on_tone
-        self._uart = Uart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
+        self._uart = _ByteUart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
         self._uart.faults = faults or Faults()
         self._start_reading = clock.reading(time.now_s)
         self._high = (math.floor(self._start_reading) >> 16) & 0xFFFF
@@ -135,23 +154,11 @@ class EmulatedMcu:
             elif event.kind == "pwm" and self._ticks_from is not None:
                 self._foretold.played(event)
             elif event.kind == "tx":
+                self._uart.byte_to_host(self._true_s(event.cycle), event.value)
                 for message in self._decoder.feed((event.value,)):
                     if isinstance(message, wire.Message):
                         self._foretold.heard(message, event.cycle)
         self._foretold.late(self._emulator.cycle)
-        self._send([event for event in events if event.kind == "tx"])
-
-    def _send(self, events: Sequence[Event]) -> None:
-        """Puts the board's bytes on the line, those that follow each other without a gap as one."""
-        bursts = list[list[Event]]()
-        for event in events:
-            if bursts and event.cycle - bursts[-1][-1].cycle == BYTE_CYCLES:
-                bursts[-1].append(event)
-            else:
-                bursts.append([event])
-        for burst in bursts:
-            start_s = max(self._true_s(burst[0].cycle), self._uart.to_host_free_s)
-            self._uart.to_host(start_s, bytes(event.value for event in burst))
 
     def _tones(self, tones: Sequence[ForetoldTone]) -> None:
         self._sounding = []

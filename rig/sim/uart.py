@@ -65,7 +65,7 @@ class Uart:
 
     def to_board(self, now_s: float, data: bytes) -> list[tuple[float, int]]:
         """When each byte that the host writes now arrives at the board, as (true s, byte), without the lost ones."""
-        slot_s = _slot(now_s, self._adapter.to_board_slot_s, self._to_board_phase_s)
+        slot_s = slot_after(now_s, self._adapter.to_board_slot_s, self._to_board_phase_s)
         at_s = max(slot_s + self._delay_s(), self._to_board_free_s)
         arrived: list[tuple[float, int]] = []
         for byte in data:
@@ -85,7 +85,7 @@ class Uart:
             at_s += self._board_byte_s
             if self._lost():
                 continue
-            slot_s = _slot(at_s, self._adapter.to_host_slot_s, self._to_host_phase_s)
+            slot_s = slot_after(at_s, self._adapter.to_host_slot_s, self._to_host_phase_s)
             if slot_s != last_slot_s:  # all bytes of a slot come together
                 last_slot_s, delay_s = slot_s, self._delay_s()
             readable_ns = math.ceil(self._after_stalls(slot_s + delay_s) * 1e9)
@@ -117,6 +117,6 @@ class Uart:
         return at_s
 
 
-def _slot(at_s: float, length_s: float, phase_s: float) -> float:
+def slot_after(at_s: float, length_s: float, phase_s: float) -> float:
     """The next moment at or after `at_s` at which the adapter moves bytes."""
     return math.ceil((at_s - phase_s) / length_s) * length_s + phase_s if length_s else at_s
