@@ -33,6 +33,7 @@ class World:
     snr_db: int
     seed: tuple[int, ...]
     grid: bool = False
+    n: int = PER_RUN
 
     @property
     def condition(self) -> str:
@@ -68,6 +69,22 @@ def worlds(n_runs: int, seed: int) -> list[World]:
     return out
 
 
+def clean_worlds(trials: int, seed: int, per_run: int = 20) -> list[World]:
+    """Runs on one clean path only, levels, stimuli and interferers in turn: rare errors need many trials."""
+    rng = np.random.default_rng([seed, 10])
+    return [
+        World(
+            stimuli.KINDS[r % len(stimuli.KINDS)],
+            ("clean", "inverted")[int(rng.integers(2))],
+            str(rng.choice(INTERFERERS)),
+            int(rng.choice(SNRS_DB)),
+            (seed, r),
+            n=per_run,
+        )
+        for r in range(max(1, trials // per_run))
+    ]
+
+
 def scene_of(world: World, rng: np.random.Generator) -> tuple[Scene, int]:
     """The scene of a world, and how many rooms or echoes were passed over as undecided by the definition."""
     codec, passed = None, 0
@@ -79,7 +96,9 @@ def scene_of(world: World, rng: np.random.Generator) -> tuple[Scene, int]:
         if "telephone" in world.path:
             path = path.then(paths.telephone())
         if "room" in world.path:
-            path = path.then(paths.room(rng, float(world.path.split()[-2])))
+            # The comparison grid keeps to one living room; elsewhere size and reverberation are drawn.
+            fixed = {"rt60_s": 0.4, "size_m": (5.0, 4.0, 2.7)} if world.grid else {}
+            path = path.then(paths.room(rng, float(world.path.split()[-2]), **fixed))
         if world.path == "echo":
             delay_s = float(np.exp(rng.uniform(np.log(0.003), np.log(0.15))))
             path = paths.echo(delay_s, rng.uniform(-6, 6), inverted=bool(rng.random() < 0.5))
@@ -90,10 +109,10 @@ def scene_of(world: World, rng: np.random.Generator) -> tuple[Scene, int]:
         codec = f"opus:{int(world.path.split()[1][:-1]) * 1000}"
     elif "8 kHz" in world.path:
         codec = "mu-law"
-    steps_s = tuple(rng.uniform(0, 0.04, PER_RUN)) if world.path == "jitter" else None
+    steps_s = tuple(rng.uniform(0, 0.04, world.n)) if world.path == "jitter" else None
     scene = Scene(
         kind=world.kind,
-        n=PER_RUN,
+        n=world.n,
         path=path,
         latency_s=float(np.exp(rng.uniform(np.log(0.003), np.log(0.6)))),
         steps_s=steps_s,

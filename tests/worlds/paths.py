@@ -81,13 +81,20 @@ def telephone() -> Path:
     return _minimum_phase("telephone", butter(4, [300.0, 3400.0], "bandpass", fs=RATE_HZ, output="sos"))
 
 
-def room(rng: np.random.Generator, distance_m: float, rt60_s: float | None = None, length_s: float = 0.3) -> Path:
+def room(
+    rng: np.random.Generator,
+    distance_m: float,
+    rt60_s: float | None = None,
+    length_s: float = 0.3,
+    size_m: tuple[float, float, float] | None = None,
+) -> Path:
     """A shoebox room by the image method (Allen and Berkley 1979), direct sound 1 at time zero exactly.
 
-    Room size, positions and (unless given) the reverberation time of 0.25 to 0.6 s are drawn from `rng`; Sabine's
+    Positions and (unless given) room size and the reverberation time of 0.25 to 0.6 s are drawn from `rng`; Sabine's
     formula turns it into one absorption for all walls. Images are fractional taps of 32 samples.
     """
-    size = np.array([rng.uniform(3.0, 7.0), rng.uniform(2.6, 5.0), rng.uniform(2.3, 3.2)])
+    drawn = (rng.uniform(3.0, 7.0), rng.uniform(2.6, 5.0), rng.uniform(2.3, 3.2))
+    size = np.array(drawn if size_m is None else size_m)
     rt60_s = float(rng.uniform(0.25, 0.6)) if rt60_s is None else rt60_s
     volume = float(np.prod(size))
     surface = 2.0 * float(size[0] * size[1] + size[1] * size[2] + size[0] * size[2])
