@@ -31,7 +31,7 @@ def main() -> None:
 def lengths(folder: Path, durations_s: tuple[float, float]) -> None:
     """The same work at two lengths: real-time factor, memory, and whether the cost per hour grows."""
     print("\nrig analyze of a long recording, stimulus every 2 s, 48 kHz, two channels, every validity figure computed")
-    per_hour = []
+    per_hour, peaks_mb = [], []
     for duration_s in durations_s:
         path = folder / f"{duration_s:.0f}.wav"
         stimuli = longfile.write(path, duration_s, SEED)
@@ -39,10 +39,13 @@ def lengths(folder: Path, durations_s: tuple[float, float]) -> None:
         plain = run([sys.executable, "-m", "benchmarks.yardstick", str(path), str(duration_s), str(SEED)])
         path.unlink()
         per_hour.append(rig.cpu_s * 3600.0 / duration_s)
+        peaks_mb.append(rig.peak_mb)
         report("rig analyze", rig, duration_s, found(rig, stimuli))
         report("plain correlate", plain, duration_s, plain.out.strip().replace(" ", " stimuli, right lag ", 1))
         ratio = rig.cpu_s / plain.cpu_s if plain.cpu_s else float("nan")
         print(f"  CPU of rig over plain, both with their imports: {ratio:.2f}")
+    more_mb = (peaks_mb[1] - peaks_mb[0]) / (durations_s[1] - durations_s[0]) * 3600.0
+    print(f"  peak memory grows by {more_mb:.0f} MB for each further hour")
     growth = per_hour[1] / per_hour[0]
     print(f"  CPU per hour of recording, {durations_s[1]:.0f} s over {durations_s[0]:.0f} s: {growth:.2f}")
 
