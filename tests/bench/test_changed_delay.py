@@ -33,7 +33,8 @@ class Job:
 class Outcome:
     """Stretched clips: how many, accepted at the old or the new delay, in between, and the reasons for the rest.
 
-    `stepped` is for the runs with one step: the trials before and after it are there, at their own delays.
+    `stepped` is for the runs with one step: the trials before and after it are there, at their own delays. `no_figure`:
+    under half of the run's trials were accepted, so the report gives no figure at all.
     """
 
     n: int
@@ -42,6 +43,7 @@ class Outcome:
     between: tuple[str, ...]
     reasons: dict[str, int]
     stepped: bool
+    no_figure: bool
 
 
 def stretched(job: Job) -> tuple[Recording, list[int]]:
@@ -79,6 +81,7 @@ def run_job(job: Job) -> Outcome:
         tuple(f"{job}: {1e3 * j.error_s:+.3f} ms; {j.trial}" for j in between),
         reasons(touched),
         has_stepped(judged, chosen[0]) if job.once else True,
+        2 * sum(j.accepted for j in judged) < len(judged),
     )
 
 
@@ -95,14 +98,15 @@ def has_stepped(judged: list[Judged], at: int) -> bool:
 def test_a_delay_that_changes_in_the_clip(once: bool, count: Callable[[int], int], seed: int, figures: Figures) -> None:
     """10 ms inserted inside the clip: refused, or the delay before or after, never averaged."""
     runs = max(3, count(120 if once else 30))
-    rows, wrong, unseen = [], [], 0
+    rows, wrong, unseen, silent = [], [], 0, 0
     for kind in ("chirp", "chirp-nb", "mls", "speech"):
         outcomes = spread_over(run_job, [Job(kind, once, (seed, k)) for k in range(runs)])
         why: dict[str, int] = {}
         for o in outcomes:
             for k, v in o.reasons.items():
                 why[k] = why.get(k, 0) + v
-        unseen += sum(not o.stepped for o in outcomes)
+        unseen += sum(not o.stepped and not o.no_figure for o in outcomes)
+        silent += sum(o.no_figure for o in outcomes) if once else 0
         wrong += [b for o in outcomes for b in o.between]
         counts = [sum(getattr(o, name) for o in outcomes) for name in ("n", "old", "new")]
         rows.append([kind, *counts, sum(len(o.between) for o in outcomes), why])
@@ -110,7 +114,10 @@ def test_a_delay_that_changes_in_the_clip(once: bool, count: Callable[[int], int
     for line in table(["stimulus", "stretched", "old delay", "new delay", "between", "refused as"], rows):
         figures.say(line)
     assert not wrong, wrong[:5]
+    if once:
+        figures.say(f"runs refused as a whole: {silent} of {4 * runs}")
     assert unseen == 0, f"{unseen} runs do not show the step between the trials before and after it"
+    assert silent <= 0.02 * 4 * runs, f"{silent} of {4 * runs} runs are refused although one clip alone is stretched"
 
 
 def test_the_reason_is_named(seed: int) -> None:
