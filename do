@@ -1,9 +1,9 @@
 #!/bin/sh
 # Sets up what a command needs, then runs it. `./do help` lists the commands.
 #
-# Everything lands in .venv inside this checkout; only a missing Python is installed into the system. A second call
-# finds a stamp and starts at once, without the network. All that the set-up says goes to stderr: stdout is the
-# command's own.
+# Everything lands in .venv inside this checkout, but for system packages: a missing Python, and for the tests what the
+# firmware and the virtual bench take. A second call finds a stamp and starts at once, without the network. All that the
+# set-up says goes to stderr: stdout is the command's own.
 set -eu
 
 root=$(cd "$(dirname "$0")" && pwd)
@@ -25,11 +25,12 @@ usage() {
 ./do test [ARGS]      lint, types, import rules and tests; ARGS go to pytest
 ./do truth [ARGS]     the full-size runs against known truth (the tests take a tenth of them)
 ./do bench [ARGS]     speed, memory and start-up, measured and printed
-./do setup            only set up: Python, .venv and the packages for all of the above
+./do setup            only set up: Python, .venv and the packages for all of the above and for a real bench
 ./do clean            remove .venv and the caches
 ./do help             this text
 
-Each sets up what it needs first. The commands of the set-up are in this file, in `set_up` and `install_python`.
+Each sets up what it needs first. The commands of the set-up are in this file: `set_up`, `install_python` and
+`install_tools`.
 END
 }
 
@@ -66,23 +67,88 @@ install_python() {
     command -v apt-get >/dev/null 2>&1 || die "no Python 3.11 or newer that can make a virtual environment was found" \
         "install Python 3.11 or newer, with its venv and ensurepip modules, with this system's package manager" \
         "or name one: PYTHON=/path/to/python3 ./do ${verb}"
-    # python3-venv holds ensurepip, which Debian splits off, and brings python3 itself. It is the only system package:
-    # the wheels of soundfile and av carry libsndfile and libopus.
+    # python3-venv holds ensurepip, which Debian splits off, and brings python3 itself. Measuring on the simulated bench
+    # needs no other system package: the wheels of soundfile and av carry libsndfile and libopus.
     packages="python3-venv"
-    if [ "$(id -u)" -eq 0 ]; then
-        as_root=""
-    elif command -v sudo >/dev/null 2>&1; then
-        as_root="sudo"
-    else
-        die "no Python 3.11 or newer that can make a virtual environment was found; this user is not root, and sudo is not there" \
-            "have root run: apt-get update && apt-get install -y --no-install-recommends $packages"
-    fi
+    may_install || die "no Python 3.11 or newer that can make a virtual environment was found; this user is not root, and sudo is not there" \
+        "have root run: apt-get update && apt-get install -y --no-install-recommends $packages"
     say "do: installing $packages (system packages, once)"
-    # A source that fails to update does not matter as long as the package can be installed.
-    $as_root apt-get update -q >&2 || say "do: apt-get update failed; trying with the lists that are there"
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages >&2 ||
-        die "apt-get could not install $packages: the lines above say why" \
-            "once it is installed, run this again"
+    apt_install "$packages" || die "apt-get could not install $packages: the lines above say why" \
+        "once it is installed, run this again"
+}
+
+# Succeeds when this user can install system packages; then $as_root is what goes before the command.
+may_install() {
+    as_root=""
+    if [ "$(id -u)" -eq 0 ]; then return 0; fi
+    as_root="sudo"
+    command -v sudo >/dev/null 2>&1
+}
+
+# Installs the packages named in $1. A source that fails to update does not matter as long as they can be installed.
+apt_install() {
+    $as_root apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=20 update -q >&2 ||
+        say "do: apt-get update failed; trying with the lists that are there"
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::http::Timeout=20 install -q -y \
+        --no-install-recommends $1 >&2
+}
+
+# --- tools beside Python --------------------------------------------------------------------------------------------
+
+# What the tests use where it is there, a package and the file that shows it, one a line.
+tools() {
+    cat <<'END'
+gcc              /usr/bin/gcc                        the emulator, and the firmware's core under sanitizers
+libc6-dev        /usr/include/stdio.h                the same
+python3-dev      /usr/include/python3*/Python.h      builds PyAudio
+gcc-avr          /usr/bin/avr-gcc                    the firmware
+avr-libc         /usr/lib/avr/include/avr/io.h       the firmware
+avrdude          /usr/bin/avrdude                    rig firmware flash
+libsimavr-dev    /usr/include/simavr/sim_avr.h       the emulated board
+libelf-dev       /usr/include/libelf.h               the emulated board
+libportaudio2    /usr/lib/*/libportaudio.so.2        real audio
+portaudio19-dev  /usr/include/portaudio.h            builds PyAudio
+libasound2-plugins /usr/lib/*/alsa-lib/libasound_module_pcm_pulse.so  PortAudio reaches PulseAudio through it
+pulseaudio       /usr/bin/pulseaudio                 the virtual bench
+pulseaudio-utils /usr/bin/pactl                      the virtual bench
+jackd2           /usr/bin/jackd                      the virtual bench, to the frame
+chromium         /usr/bin/chromium                   a real browser under test, and the report as a person sees it
+END
+}
+
+# Prints the packages of `tools` whose file is not there.
+missing_tools() {
+    tools | while read -r package file _; do
+        # shellcheck disable=SC2086
+        set -- $file
+        [ -e "$1" ] || printf '%s ' "$package"
+    done
+}
+
+# Installs what `tools` lists where it can. Without them their tests are skipped, and say so: nothing stops here.
+install_tools() {
+    if [ -f "$venv/.rig-tools" ]; then return; fi
+    if [ "$(uname -s)" != Linux ] || ! command -v apt-get >/dev/null 2>&1; then
+        say "do: not Debian: the tests of firmware, emulator and virtual bench are skipped where their tools are missing"
+        : >"$venv/.rig-tools"
+        return
+    fi
+    missing=$(missing_tools)
+    if [ -n "$missing" ]; then
+        if may_install; then
+            say "do: installing ${missing}(system packages, once)"
+            # One at a time where all together fail: a package that a release lacks must not take the others along.
+            apt_install "$missing" || for package in $missing; do apt_install "$package" || true; done
+        fi
+        missing=$(missing_tools)
+    fi
+    if [ -n "$missing" ]; then
+        say "do: not there: ${missing%% }; the tests that need them are skipped. As root:"
+        say "    apt-get update && apt-get install -y --no-install-recommends $missing"
+        return # the next call looks again
+    fi
+    : >"$venv/.rig-tools"
 }
 
 # --- the virtual environment ----------------------------------------------------------------------------------------
@@ -138,6 +204,7 @@ measure)
     ;;
 test)
     set_up dev
+    install_tools
     cd "$root"
     "$venv/bin/ruff" check --quiet .
     "$venv/bin/ruff" format --quiet --check .
@@ -147,16 +214,19 @@ test)
     ;;
 truth)
     set_up dev
+    install_tools
     cd "$root"
     exec "$venv/bin/python" -m pytest --truth -m truth -s "$@"
     ;;
 bench)
     set_up dev
+    install_tools
     cd "$root"
     exec "$venv/bin/python" -m benchmarks "$@"
     ;;
 setup)
     set_up dev
+    install_tools
     say "do: ready: $venv/bin/rig"
     ;;
 clean)
