@@ -39,6 +39,8 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.acquire.audio_pyaudio": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "pyaudio"}),
     "rig.analyse": ({"rig.errors", "rig.domain", "rig.analyse"}, {"numpy"}),
     "rig.report": ({"rig.errors", "rig.domain", "rig.report"}, {"numpy"}),
+    "rig.export": ({"rig.errors", "rig.export"}, set()),
+    "rig.export.parquet": ({"rig.errors", "rig.export"}, {"duckdb"}),
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),
     "rig.sim.opus": (OF_THE_WORLD, {"numpy", "scipy", "av"}),
     "rig.calibration": ({"rig.errors", "rig.domain"}, set()),
@@ -190,7 +192,7 @@ def test_the_tests_keep(rule: Rule) -> None:
     assert not breaches, "\n".join(["", *breaches])
 
 
-@pytest.mark.parametrize("library", sorted({"serial", "sounddevice", "pyaudio", "av", "scipy", "rich"}))
+@pytest.mark.parametrize("library", sorted({"serial", "sounddevice", "pyaudio", "av", "scipy", "rich", "duckdb"}))
 def test_a_library_that_may_be_missing_is_never_imported_at_the_top(library: str) -> None:
     # scipy, av and rich take long to load, the others need a system library: `rig --help` must do without all of them.
     # The simulated world is itself imported late, so scipy may stand at the top there.
@@ -206,7 +208,7 @@ def test_a_library_that_may_be_missing_is_never_imported_at_the_top(library: str
 
 def test_the_package_loads_without_what_it_does_not_need() -> None:
     # A fresh interpreter, since this one has everything loaded already.
-    heavy = ["numpy", "scipy", "soundfile", "rich", "av", "serial", "sounddevice", "pyaudio"]
+    heavy = ["numpy", "scipy", "soundfile", "rich", "av", "serial", "sounddevice", "pyaudio", "duckdb"]
     code = f"import sys, rig.cli.main; print(*[m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.split() == [], f"import rig.cli.main loads {out.stdout}"

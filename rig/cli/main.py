@@ -14,6 +14,7 @@ import typer
 
 from rig import __version__
 from rig.cli.analyze import analyze
+from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.measure import measure
 from rig.cli.sim import sim_app
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command("measure")(measure)
 app.command("analyze")(analyze)
+app.command("export")(export)
 app.command("analyse", hidden=True)(analyze)
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sim_app, name="sim")

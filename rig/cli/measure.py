@@ -53,6 +53,9 @@ def measure(
         str, typer.Option("--mode", metavar="call", help="what the ear hears: a call's delayed copy")
     ] = "call",
     sut: Annotated[str | None, typer.Option("--sut", metavar="CMD", help="command that starts the system")] = None,
+    build: Annotated[
+        str | None, typer.Option("--build", metavar="TEXT", help="which build of the system this is: kept, and listed")
+    ] = None,
     ref: Ref = None,
     ear: Ear = None,
     min_latency: MinLatency = None,
@@ -96,6 +99,7 @@ def measure(
         limit_s=limit,
         spacing_s=spacing,
         mode=mode,
+        build=build,
         blank=blank,
         out=out,
     )

@@ -45,6 +45,7 @@ class MeasureOptions:
     limit_s: float | None
     spacing_s: float | None
     mode: str
+    build: str | None
     blank: bool
     out: Path | None
 
@@ -91,6 +92,7 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
     manifest = {
         "bench": bench.kind,
         "device": bench.device,
+        "build": options.build,
         "scenario": bench.scenario,
         "seed": options.seed,
         "mode": options.mode,
@@ -106,7 +108,8 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
             "board": bench.pipe is not None,
         },
         # A simulated measurement is the same whenever it is made; a real one is not, and its identity says so.
-        "started": None if bench.kind is BenchKind.SIMULATED else datetime.now(UTC).isoformat(timespec="seconds"),
+        "started": None if bench.kind is BenchKind.SIMULATED else datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "started_host_s": bench.time.now().seconds,  # the same moment by the clock that stamps the events
         "choices": {
             "min_latency_s": options.min_latency_s,
             "max_latency_s": options.max_latency_s,

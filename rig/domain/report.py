@@ -36,6 +36,8 @@ class MeasurementFacts:
     mode: str  # call
     bench: BenchKind
     device: str | None = None
+    build: str | None = None  # of the system under test, as the user named it
+    started: str | None = None  # ISO 8601 with offset, by the host's calendar; None for a simulated bench
     source: str | None = None  # file name of a recording that rig did not make, without its folder
     session: str | None = None  # identity of the session, the same wherever its folder lies
     scenario: str | None = None  # name of the simulated scenario
@@ -44,6 +46,7 @@ class MeasurementFacts:
     granted: StreamGrant | None = None
     plan: StimulusPlan | None = None
     runs_planned: int | None = None
+    run_starts_s: tuple[tuple[int, float], ...] = ()  # (run, its first frame after `started`, by the host's clock)
     reference_channel: int | None = None  # one-based, as the user says it
     ear_channel: int | None = None
     min_latency_s: float | None = None

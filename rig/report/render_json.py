@@ -36,6 +36,8 @@ def document(report: Report) -> Json:
         "mode": facts.mode,
         "bench": facts.bench.value,
         "device": facts.device,
+        "build": facts.build,
+        "started": facts.started,
         "source": facts.source,
         "session": facts.session,
         "scenario": facts.scenario,
@@ -60,7 +62,7 @@ def document(report: Report) -> Json:
             }
             for c in report.refusals
         ],
-        "runs": [_run(run) for run in report.runs],
+        "runs": [_run(run, dict(facts.run_starts_s)) for run in report.runs],
         "corrections": [_correction(c) for c in facts.corrections],
         "stages": None,
         "caveats": list(report.caveats),
@@ -139,10 +141,11 @@ def _count(report: Report, reason: Reason) -> int:
     return next((c.n_trials for c in report.refusals if c.reason is reason), 0)
 
 
-def _run(run: RunReport) -> Json:
+def _run(run: RunReport, starts_s: dict[int, float]) -> Json:
     analysis = run.analysis
     return {
         "run": analysis.run,
+        "start_s": starts_s.get(analysis.run),
         "latency_s": _latency(run.latency),
         "n_trials": run.n_trials,
         "n_accepted": run.n_accepted,

@@ -230,6 +230,8 @@ def _bench_lines(facts: MeasurementFacts) -> list[str]:
             f"  applied  {correction.name} {ms(correction.value_s, 3, signed=True)} ms"
             f" +/- {ms(1.96 * correction.u_s, 3)} ({correction.calibration})"
         )
+    if facts.build is not None:
+        lines.append(f"  build    {facts.build}")
     if facts.session is not None:
         lines.append(f"  session  {facts.session}")
     return lines

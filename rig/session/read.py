@@ -193,6 +193,24 @@ class Session:
         return float(rate_hz) if rate_hz is not None and usable else None
 
     @property
+    def run_starts_s(self) -> tuple[tuple[int, float], ...]:
+        """(run, when its first frame was, in s after `started`) by the host's clock; without the runs it is unknown of.
+
+        A block cannot arrive before its last frame was: the promptest one bounds the start from above, within the
+        delay of the input. It places runs beside each other; no latency uses it."""
+        begun_s = self.manifest.get("started_host_s")
+        if isinstance(begun_s, bool) or not isinstance(begun_s, int | float):
+            return ()
+        return tuple(
+            (
+                run.number,
+                min(b.arrived_s - (b.frame + b.n_frames) / run.grant.rate_hz for b in run.events.blocks) - begun_s,
+            )
+            for run in self.runs
+            if run.events.blocks
+        )
+
+    @property
     def cut_short(self) -> bool:
         """True when the session was never finished: its recorder was killed, or is still recording."""
         return self.checked.status == "recording"

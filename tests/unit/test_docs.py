@@ -18,7 +18,7 @@ PAGES = {
     page.relative_to(ROOT).as_posix(): page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 
-SKIPPED = {".git", ".venv", "__pycache__", "build", "dist", "sessions"}
+SKIPPED = {".git", ".venv", "__pycache__", "build", "dist", "sessions", "exports"}
 
 # Written in halves, so that this file passes its own test.
 STRAY = [
