@@ -176,7 +176,7 @@ def test_measure_is_right(session: tuple[Path, str], capsys: Capture) -> None:
 
 def test_analyze_says_what_measure_said(session: tuple[Path, str], capsys: Capture) -> None:
     folder, text = session
-    assert rig(capsys, "analyze", folder) == Said(0, text, "")
+    assert rig(capsys, "analyze", folder, "--quiet") == Said(0, text, "")
     assert rig(capsys, "analyze", folder / "manifest.json").out == text
     assert rig(capsys, "analyse", folder).out == text
 
@@ -184,7 +184,7 @@ def test_analyze_says_what_measure_said(session: tuple[Path, str], capsys: Captu
 def test_the_json_of_both_is_the_same_and_holds_to_its_schema(capsys: Capture, tmp_path: Path) -> None:
     first = rig(capsys, "measure", *SMALL, "--json", "--limit", "10ms", "--out", tmp_path / "a")
     assert first.code == 3
-    again = rig(capsys, "analyze", tmp_path / "a", "--json")
+    again = rig(capsys, "analyze", tmp_path / "a", "--json", "--quiet")
     assert again == first
     (tmp_path / "a").rename(tmp_path / "elsewhere")
     assert rig(capsys, "analyze", tmp_path / "elsewhere", "--json").out == first.out
