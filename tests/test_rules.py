@@ -54,6 +54,10 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.bench": (ON_DISK | {"rig.calibration", "rig.bench"}, {"numpy"}),
     "rig.environment": ({"rig.errors"}, set()),
     "rig.firmware": ({"rig.errors", "rig.firmware"}, set()),
+    "rig.virtual": ({"rig.errors", "rig.domain", "rig.virtual"}, set()),
+    "rig.sut": ({"rig.errors", "rig.sut"}, set()),
+    "rig.sut.loop_sounddevice": ({"rig.errors", "rig.sut"}, {"sounddevice"}),
+    "rig.sut.loop_pyaudio": ({"rig.errors", "rig.sut"}, {"pyaudio"}),
     "rig.cli": ({"rig"}, {"typer", "click", "rich", "numpy"}),
 }
 

@@ -18,6 +18,8 @@ from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.measure import measure
 from rig.cli.sim import sim_app
+from rig.cli.sut import sut_app
+from rig.cli.virtual import virtual_app
 from rig.errors import EXIT_INTERRUPTED, RigError, UsageError
 
 app = typer.Typer(
@@ -35,6 +37,8 @@ app.command("export")(export)
 app.command("analyse", hidden=True)(analyze)
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sim_app, name="sim")
+app.add_typer(sut_app, name="sut")
+app.add_typer(virtual_app, name="virtual")
 
 
 @app.command("version")

@@ -1,0 +1,76 @@
+"""`rig virtual`: a bench without a sound card. A private sound server, the system's devices and an interface on it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+virtual_app = typer.Typer(
+    help="The virtual bench: a private sound server with an interface, a mouth, a microphone, a speaker.",
+    no_args_is_help=True,
+)
+
+Kind = Annotated[str, typer.Option("--kind", help="which sound server: pulse")]
+
+
+@virtual_app.command("up")
+def up(kind: Kind = "pulse") -> None:
+    """Start the bench, unless it is up, and print what to export to be inside: eval "$(rig virtual up)"."""
+    from rig.acquire.link import SystemTime
+    from rig.virtual import bench
+
+    found = bench.up(kind, SystemTime())
+    _say(f"the virtual bench is {'up' if found.fresh else 'already up'}; in one line: rig virtual run -- COMMAND")
+    for name, value in found.environment.items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+@virtual_app.command("down")
+def down(kind: Kind = "pulse") -> None:
+    """End the bench and remove everything of it."""
+    from rig.acquire.link import SystemTime
+    from rig.virtual import bench
+
+    _say("the virtual bench is down" if bench.down(kind, SystemTime()) else "there was no virtual bench")
+
+
+@virtual_app.command("status")
+def status(kind: Kind = "pulse") -> None:
+    """Say whether the bench is up and what it has. Exit code 4 where it is not."""
+    from rig.virtual import bench
+
+    found = bench.standing(kind)
+    print(f"kind       {found.state.kind}")
+    for each in found.state.processes:
+        print(f"process    {each.name}, number {each.pid}")
+    for role, name in bench.roles(kind):
+        print(f"{role:<10} {name}")
+
+
+@virtual_app.command("run", context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="a program and its arguments")],
+    kind: Kind = "pulse",
+) -> None:
+    """Run a program with its default microphone and speaker inside; it ends with the program's own exit code."""
+    from rig.errors import UsageError
+    from rig.virtual import bench
+
+    found = bench.standing(kind)
+    sys.stdout.flush()
+    try:
+        # In its place, not below it: signals and the exit code need nobody to pass them on.
+        os.execvpe(command[0], command, {**os.environ, **found.environment})
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"{command[0]} cannot be run: {why}", "a program that this user may run", "run it by itself once"
+        ) from error
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

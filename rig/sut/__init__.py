@@ -1,0 +1,1 @@
+"""Reference systems under test: small, and showing what they are told, so that it can be held against the truth."""

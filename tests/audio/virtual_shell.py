@@ -1,0 +1,60 @@
+"""A user's shell with a virtual bench of its own, and what to skip where the machine lacks something."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rig.acquire.link import SystemTime
+from rig.virtual import bench as bench_life
+
+ROOT = Path(__file__).parents[2]
+RIG = [sys.executable, "-c", "from rig.cli.main import run; run()"]
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs `rig` as a user would, with one virtual bench folder."""
+
+    environ: dict[str, str]
+
+    def rig(self, *words: str, code: int = 0, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """`rig WORDS`; fails the test where it does not end with `code`."""
+        done = subprocess.run(
+            [*RIG, *words], env=self.environ, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+        assert done.returncode == code, f"rig {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """`rig WORDS` in the background, both its streams as pipes."""
+        return subprocess.Popen(
+            [*RIG, *words], env=self.environ, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def up(self) -> None:
+        """As `rig virtual up`, without a process for it."""
+        bench_life.up("pulse", SystemTime(), self.environ)
+
+    def down(self) -> None:
+        """As `rig virtual down`, without a process for it."""
+        bench_life.down("pulse", SystemTime(), self.environ)
+
+
+def need(*programs: str) -> None:
+    """Skips the test where a program is not installed, naming it."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+def need_library(name: str) -> None:
+    """Skips the test where a Python library, or the system library below it, does not load."""
+    done = subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{name} does not load: {done.stderr.strip().splitlines()[-1]}")
