@@ -1,7 +1,7 @@
 /* The board in an emulator: the real image on libsimavr, its pins stamped in CPU cycles.
  *
- *   emu IMAGE.hex [--uid HEX]                lock-step: commands on stdin, what happened on stdout, no clock involved
- *   emu IMAGE.hex [--uid HEX] --paced        real time: a pseudo-terminal whose name is the first line on stdout
+ *   emu IMAGE.hex [--uid HEX]               lock-step: commands on stdin, what happened on stdout, no clock involved
+ *   emu IMAGE.hex [--uid HEX] --paced ...   at the pace of the real clock behind a pseudo-terminal: see emu_paced.c
  *
  * Lock-step commands, one a line; each is answered by event lines and then by `at CYCLE`:
  *
@@ -18,18 +18,11 @@
  * and does the rest itself: the buffer of OCR2A, which the timer takes over at the start of a PWM period; the output
  * of compare unit B with FOC1B; bytes of 10 bits, where it counts 11; the receiver's buffer of two bytes.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <simavr/avr_eeprom.h>
 #include <simavr/avr_ioport.h>
@@ -39,7 +32,8 @@
 #include <simavr/sim_hex.h>
 #include <simavr/sim_io.h>
 
-#define CPU_HZ 16000000ull
+#include "emu.h"
+
 #define QUEUE 65536u
 #define REG_TCCR1A 0x80
 #define REG_TCCR1B 0x81
@@ -52,29 +46,42 @@
 static avr_t *avr;
 static avr_timer_t *timer1, *timer2;
 static avr_uart_t *uart;
-static int is_paced, is_looped, saw_tx;
+static int is_looped, saw_tx;
 static int pulse_pin = -1;
 static avr_cycle_count_t tx_free, deadline;
-static struct { avr_cycle_count_t at; uint8_t byte; } rx[QUEUE], tx[QUEUE];
-static unsigned rx_head, rx_tail, tx_head, tx_tail;
+static struct { avr_cycle_count_t at; uint8_t byte; } rx[QUEUE];
+static unsigned rx_head, rx_tail;
 static struct { avr_flashaddr_t at; uint8_t old[2]; int is_on; } hang;
 
-static void happened(const char *what, avr_cycle_count_t cycle, const char *more, ...)
+static void to_stdout(const char *line, size_t length)
 {
+    fwrite(line, 1, length, stdout);
+}
+
+void (*emu_tell)(const char *line, size_t length) = to_stdout;
+void (*emu_on_byte)(uint64_t start, uint64_t end, uint8_t byte);
+
+void emu_happened(const char *what, uint64_t cycle, const char *more, ...)
+{
+    char line[128];
     va_list rest;
-    printf("%s %llu", what, (unsigned long long)cycle);
+    int n = snprintf(line, sizeof line, "%s %llu", what, (unsigned long long)cycle);
     va_start(rest, more);
-    vprintf(more, rest);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, more, rest);
     va_end(rest);
-    putchar('\n');
+    line[n++] = '\n';
+    emu_tell(line, (size_t)n);
 }
 
 /* --- pins ---------------------------------------------------------------------------------------------------------- */
 
-static void set_capture_input(void)
+static void set_capture_input(int is_new)
 {
     avr_irq_t *pin = avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ('B'), 0);
-    avr_raise_irq(pin, is_looped ? pulse_pin == 1 : 1); /* not wired: its pull-up */
+    uint32_t level = is_looped ? pulse_pin == 1 : 1; /* not wired: its pull-up */
+    if (is_new) /* after a reset the port has forgotten the level, and a pin hears of changes only */
+        avr_raise_irq(pin, !level);
+    avr_raise_irq(pin, level);
 }
 
 static void set_pulse(int level, avr_cycle_count_t cycle)
@@ -82,10 +89,10 @@ static void set_pulse(int level, avr_cycle_count_t cycle)
     if (level == pulse_pin)
         return;
     if (pulse_pin >= 0)
-        happened("pulse", cycle, " %d", level);
+        emu_happened("pulse", cycle, " %d", level);
     pulse_pin = level;
     if (is_looped)
-        set_capture_input();
+        set_capture_input(0);
 }
 
 static void on_compare_b(avr_irq_t *irq, uint32_t value, void *param)
@@ -111,7 +118,7 @@ static void on_level(avr_irq_t *irq, uint32_t value, void *param)
 {
     (void)irq, (void)param;
     uint64_t phase = (avr->cycle - timer2->tov_base) % 256;
-    happened("pwm", avr->cycle + 256 - phase, " %u %llu", value, (unsigned long long)avr->cycle);
+    emu_happened("pwm", avr->cycle + 256 - phase, " %u %llu", value, (unsigned long long)avr->cycle);
 }
 
 /* Timer 1 starts to count ticks: 16 MHz / 8. */
@@ -119,19 +126,19 @@ static void on_tccr1b(avr_irq_t *irq, uint32_t value, void *param)
 {
     (void)irq, (void)param;
     if ((value & 7) == 2)
-        happened("ticks", timer1->tov_base, "");
+        emu_happened("ticks", timer1->tov_base, "");
 }
 
 static void on_led(avr_irq_t *irq, uint32_t value, void *param)
 {
     (void)param;
     if (irq->value != value)
-        happened("led", avr->cycle, " %u", value);
+        emu_happened("led", avr->cycle, " %u", value);
 }
 
 /* --- the serial line ----------------------------------------------------------------------------------------------- */
 
-static avr_cycle_count_t byte_cycles(void)
+uint64_t emu_byte_cycles(void)
 {
     return (avr->data[REG_UBRR0L] + 1u) * 8u * 10u;
 }
@@ -140,15 +147,25 @@ static void on_tx(avr_irq_t *irq, uint32_t value, void *param)
 {
     (void)irq, (void)param;
     avr_cycle_count_t start = avr->cycle > tx_free ? avr->cycle : tx_free;
-    uart->cycles_per_byte = byte_cycles();
-    tx_free = start + byte_cycles();
+    uart->cycles_per_byte = emu_byte_cycles();
+    tx_free = start + emu_byte_cycles();
     saw_tx = 1;
-    if (is_paced) {
-        tx[tx_head % QUEUE].at = tx_free;
-        tx[tx_head++ % QUEUE].byte = (uint8_t)value;
-    } else {
-        happened("tx", start, " %02x", value);
-    }
+    emu_happened("tx", start, " %02x", value);
+    if (emu_on_byte)
+        emu_on_byte(start, tx_free, (uint8_t)value);
+}
+
+void emu_receive(uint64_t at, uint8_t byte)
+{
+    rx[rx_head % QUEUE].at = at;
+    rx[rx_head++ % QUEUE].byte = byte;
+}
+
+unsigned emu_receiving(uint64_t *last_at)
+{
+    if (rx_head != rx_tail)
+        *last_at = rx[(rx_head - 1) % QUEUE].at;
+    return rx_head - rx_tail;
 }
 
 static avr_cycle_count_t deliver(avr_t *a, avr_cycle_count_t when, void *param)
@@ -156,10 +173,10 @@ static avr_cycle_count_t deliver(avr_t *a, avr_cycle_count_t when, void *param)
     (void)a, (void)when, (void)param;
     while (rx_tail != rx_head && rx[rx_tail % QUEUE].at <= avr->cycle) {
         if ((unsigned)(uart->input.write - uart->input.read) % uart_fifo_fifo_size >= 2)
-            happened("overrun", avr->cycle, "");
+            emu_happened("overrun", avr->cycle, "");
         uart->cycles_per_byte = 1; /* it is here already */
         avr_raise_irq(uart->io.irq + UART_IRQ_INPUT, rx[rx_tail++ % QUEUE].byte);
-        uart->cycles_per_byte = byte_cycles();
+        uart->cycles_per_byte = emu_byte_cycles();
     }
     return rx_tail == rx_head ? 0 : rx[rx_tail % QUEUE].at;
 }
@@ -189,18 +206,22 @@ static void set_timers(void)
 
 static void after_reset(void)
 {
-    happened("reset", avr->cycle, "");
+    emu_happened("reset", avr->cycle, "");
     set_pulse(0, avr->cycle);
     tx_free = avr->cycle;
     if (hang.is_on)
         memcpy(avr->flash + hang.at, hang.old, 2);
     hang.is_on = 0;
-    set_capture_input();
+    set_capture_input(1);
     set_timers();
 }
 
-/* Runs until `until`, or until a byte was sent when `stop_at_tx`. */
-static void run(avr_cycle_count_t until, int stop_at_tx)
+uint64_t emu_cycle(void)
+{
+    return avr->cycle;
+}
+
+void emu_run(uint64_t until, int stop_at_tx)
 {
     deadline = until;
     saw_tx = 0;
@@ -211,13 +232,13 @@ static void run(avr_cycle_count_t until, int stop_at_tx)
         if (is_bitten)
             after_reset();
         if (state == cpu_Done || state == cpu_Crashed) {
-            happened("crash", avr->cycle, " %04x", avr->pc);
+            emu_happened("crash", avr->cycle, " %04x", avr->pc);
             exit(1);
         }
     }
 }
 
-static void reset_pin(void)
+void emu_reset(void)
 {
     avr_reset(avr);
     after_reset();
@@ -302,7 +323,7 @@ static void load(const char *path)
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_TIMER_GETIRQ('2'), TIMER_IRQ_OUT_PWM0), on_level, NULL);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ('B'), 5), on_led, NULL);
     avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_UART_GETIRQ('0'), UART_IRQ_OUTPUT), on_tx, NULL);
-    set_capture_input();
+    set_capture_input(0);
 }
 
 /* --- lock-step ----------------------------------------------------------------------------------------------------- */
@@ -313,19 +334,18 @@ static int obey(const char *line)
     unsigned value = 0;
     char word[8] = "";
     if (sscanf(line, "run %llu %7s", &number, word) >= 1) {
-        run(number, !strcmp(word, "tx"));
+        emu_run(number, !strcmp(word, "tx"));
     } else if (sscanf(line, "rx %llu %x", &number, &value) == 2) {
-        rx[rx_head % QUEUE].at = number;
-        rx[rx_head++ % QUEUE].byte = (uint8_t)value;
+        emu_receive(number, (uint8_t)value);
     } else if (sscanf(line, "poke %llx %x", &number, &value) == 2 && number <= avr->ramend) {
         avr->data[number] = (uint8_t)value;
     } else if (sscanf(line, "loop %u", &value) == 1) {
         is_looped = value != 0;
-        set_capture_input();
+        set_capture_input(0);
     } else if (!strncmp(line, "hang", 4)) {
         hang_here();
     } else if (!strncmp(line, "reset", 5)) {
-        reset_pin();
+        emu_reset();
     } else {
         return 0;
     }
@@ -346,92 +366,31 @@ static int lock_step(void)
     return 0;
 }
 
-/* --- paced --------------------------------------------------------------------------------------------------------- */
-
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-static int open_terminal(void)
-{
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-    struct termios settings;
-    if (master < 0 || grantpt(master) || unlockpt(master) || tcgetattr(master, &settings)) {
-        perror("emu: no pseudo-terminal");
-        exit(1);
-    }
-    cfmakeraw(&settings);
-    tcsetattr(master, TCSANOW, &settings);
-    close(open(ptsname(master), O_RDWR | O_NOCTTY)); /* from now on the master can tell whether it is open */
-    printf("%s\n", ptsname(master));
-    fflush(stdout);
-    return master;
-}
-
-static void exchange(int master)
-{
-    uint8_t bytes[256];
-    ssize_t n = read(master, bytes, sizeof bytes);
-    for (ssize_t i = 0; i < n; i++) {
-        avr_cycle_count_t last = rx_head != rx_tail ? rx[(rx_head - 1) % QUEUE].at : avr->cycle;
-        rx[rx_head % QUEUE].at = (last > avr->cycle ? last : avr->cycle) + byte_cycles();
-        rx[rx_head++ % QUEUE].byte = bytes[i];
-    }
-    for (; tx_tail != tx_head && tx[tx_tail % QUEUE].at <= avr->cycle; tx_tail++)
-        if (write(master, &tx[tx_tail % QUEUE].byte, 1) != 1 && errno == EAGAIN)
-            break;
-}
-
-/* A step each 0.25 ms. Opening the port resets the board, as DTR does on a real one. Ends with its input. */
-static int paced(void)
-{
-    int master = open_terminal(), was_open = 0;
-    uint64_t start_ns = clock_ns();
-    for (;;) {
-        struct pollfd watched[2] = {{.fd = master}, {.fd = STDIN_FILENO, .events = POLLIN}};
-        char byte;
-        poll(watched, 2, 0);
-        if ((watched[1].revents & (POLLIN | POLLHUP)) && read(STDIN_FILENO, &byte, 1) <= 0)
-            return 0;
-        int is_open = !(watched[0].revents & POLLHUP);
-        if (is_open && !was_open)
-            reset_pin();
-        was_open = is_open;
-        uint64_t due = (clock_ns() - start_ns) * (CPU_HZ / 1000000ull) / 1000ull;
-        if (due > avr->cycle + CPU_HZ / 10) { /* the machine stood still: the board's clock did too */
-            start_ns += (due - avr->cycle) * 1000ull / (CPU_HZ / 1000000ull);
-            happened("slip", avr->cycle, " %llu", (unsigned long long)(due - avr->cycle));
-            due = avr->cycle;
-        }
-        exchange(master);
-        run(due, 0);
-        exchange(master);
-        fflush(stdout);
-        struct timespec pause = {.tv_nsec = 250000};
-        nanosleep(&pause, NULL);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const char *image = NULL, *uid = NULL;
+    struct pace pace = {.listener = -1};
+    int is_paced = 0;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--paced"))
             is_paced = 1;
+        else if (!strcmp(argv[i], "--no-reset"))
+            pace.no_reset = 1;
         else if (!strcmp(argv[i], "--uid") && i + 1 < argc)
             uid = argv[++i];
+        else if (!strcmp(argv[i], "--ppb") && i + 1 < argc)
+            pace.ppb = atoll(argv[++i]);
+        else if (!strcmp(argv[i], "--listener") && i + 1 < argc)
+            pace.listener = atoi(argv[++i]);
         else
             image = argv[i];
     }
     if (!image) {
-        fprintf(stderr, "usage: emu IMAGE.hex [--uid HEX] [--paced]\n");
+        fprintf(stderr, "usage: emu IMAGE.hex [--uid HEX] [--paced [--ppb N] [--listener FD] [--no-reset]]\n");
         return 2;
     }
     load(image);
     if (uid)
         set_uid(uid);
-    return is_paced ? paced() : lock_step();
+    return is_paced ? emu_paced(&pace) : lock_step();
 }

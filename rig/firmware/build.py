@@ -29,6 +29,7 @@ AVR_PACKAGES = "apt-get install gcc-avr avr-libc"
 EMULATOR_PACKAGES = "apt-get install gcc libc6-dev libsimavr-dev libelf-dev"
 
 _COMMON = ("core.c", "frame.c", "stimulus.c")
+_EMULATOR = ("emu.c", "emu_paced.c", "emu.h")
 _HEADERS = ("core.h", "frame.h", "messages.h", "player.h", "port.h", "stimulus.h", "tone.h")
 
 
@@ -110,9 +111,9 @@ def build_emulator(sources: Path, folder: Path | None = None) -> Path:
 
     Raises MissingLibrary without a C compiler or libsimavr.
     """
-    source = sources / "emu.c"
-    folder = folder or sources / "build"
-    program = folder / f"emu-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}"
+    digest = hashlib.sha256(b"".join((sources / name).read_bytes() for name in _EMULATOR))
+    folder = (folder or sources / "build").resolve()
+    program = folder / f"emu-{digest.hexdigest()[:12]}"
     if program.is_file():
         return program
     compiler = os.environ.get("CC", "cc")
@@ -121,9 +122,9 @@ def build_emulator(sources: Path, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "emu"
-        libraries = ["-lsimavr", "-lelf"]
+        files = [name for name in _EMULATOR if name.endswith(".c")]
         try:
-            _run([compiler, "-std=gnu11", "-O2", *WARNINGS, "-o", str(made), str(source), *libraries])
+            _run([compiler, "-std=gnu11", "-O2", *WARNINGS, "-o", str(made), *files, "-lsimavr", "-lelf"], sources)
         except BenchNotReady as error:
             raise MissingLibrary(
                 f"the emulator cannot be built: {error.what}", "libsimavr and its headers", EMULATOR_PACKAGES

@@ -19,6 +19,8 @@ CYCLES_A_SAMPLE = 512
 SILENCE = 128
 """The PWM level of silence: half of the supply."""
 
+EVENTS = ("ticks", "tx", "pwm", "pulse", "led", "reset", "overrun")
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -33,6 +35,16 @@ class Event:
     cycle: int
     value: int = 0
     written_cycle: int | None = None
+
+
+def event_of(word: str, numbers: Sequence[str]) -> Event | None:
+    """The event of a line `WORD NUMBERS`; None for another kind of line. Raises ValueError for a damaged one."""
+    if word == "tx":
+        return Event(word, int(numbers[0]), int(numbers[1], 16))
+    if word not in EVENTS:
+        return None
+    cycle, value, written = (*map(int, numbers), 0, 0)[:3]
+    return Event(word, cycle, value, written if word == "pwm" else None)
 
 
 class Emulator:
@@ -102,11 +114,10 @@ class Emulator:
             if word == "at":
                 answered += 1
                 self.cycle = int(numbers[0])
-            elif word == "tx":
-                events.append(Event(word, int(numbers[0]), int(numbers[1], 16)))
-            elif word in ("ticks", "pwm", "pulse", "led", "reset", "overrun"):
-                cycle, value, written = (*map(int, numbers), 0, 0)[:3]
-                events.append(Event(word, cycle, value, written if word == "pwm" else None))
+                continue
+            event = event_of(word, numbers)
+            if event is not None:
+                events.append(event)
             else:
                 raise self._ended(f"{word} {' '.join(numbers)}".strip() or self._last_words())
         return events
