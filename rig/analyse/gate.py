@@ -39,9 +39,11 @@ class Gate:
     """Feed blocks of the reference channel in order; take finished events out.
 
     `hold_s`: a pause shorter than this does not end an event (speech has pauses, trains of clicks do not).
+    `silent`: the channel is digital silence between its sounds, see `is_silent_between`, so it has no floor of its own.
     """
 
-    def __init__(self, rate_hz: float, hold_s: float) -> None:
+    def __init__(self, rate_hz: float, hold_s: float, silent: bool = False) -> None:
+        self._silent = silent
         self.hop = max(4, round(rate_hz / 1000.0))
         self.hold = max(1, round(hold_s * rate_hz / self.hop))
         self._carry = np.zeros(0, dtype=np.float32)
@@ -85,7 +87,8 @@ class Gate:
         if len(sounding) > 0.1 * len(level) or not self._floors:
             self._floors.append(float(np.percentile(sounding, 20)) if len(sounding) else 0.0)
         # The lower quartile over recent blocks: a block full of speech must not lift the floor.
-        self._floor = max(float(np.percentile(np.array(self._floors), 25)), SILENT_LEVEL)
+        own = 0.0 if self._silent else float(np.percentile(np.array(self._floors), 25))
+        self._floor = max(own, SILENT_LEVEL)
         loud = np.nonzero(level > FALL * self._floor)[0]
         if self._open is None and not np.any(level > RISE * self._floor):
             return
@@ -111,6 +114,19 @@ class Gate:
         start, stop, peak = self._open
         self._open = None
         self.finished.append(Event(int(start) * self.hop, (int(stop) + 1) * self.hop, float(peak), self._floor))
+
+
+def is_silent_between(channel: Real, rate_hz: float) -> bool:
+    """Is the channel exactly zero most of the time, once it has begun to sound?
+
+    So are loops inside one computer. Leading zeros of a driver do not count, and short losses filled with zeros are
+    outweighed by the noise around them.
+    """
+    hop = max(4, round(rate_hz / 1000.0))
+    hops = len(channel) // hop
+    sounding = np.any(channel[: hops * hop].reshape(hops, hop), axis=1)
+    first = int(np.argmax(sounding)) if hops else 0
+    return hops > 0 and bool(sounding[first]) and float(np.mean(sounding[first:])) < 0.5
 
 
 def trim(clip: Real, rate_hz: float) -> tuple[int, int]:

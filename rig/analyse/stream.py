@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rig.analyse.examine import PRE_S, Window
-from rig.analyse.gate import Event, Gate, natural_hold_s, trim
+from rig.analyse.gate import Event, Gate, is_silent_between, natural_hold_s, trim
 from rig.analyse.spectrum import Real
 from rig.analyse.stimulus import Shape, recognise, similarity
 from rig.domain.records import AnalysisHints, ChannelRoles
@@ -32,13 +32,17 @@ PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a first look at the recording's beginning found. `template` None: every stimulus is its own waveform."""
+    """What a first look at the recording's beginning found. `template` None: every stimulus is its own waveform.
+
+    `silent`: the reference is digital silence between the stimuli.
+    """
 
     hold_s: float
     clips: tuple[tuple[int, int], ...]  # [start, stop) of the accepted events of the first stretch
     template: Real | None
     shape: Shape | None
     rejected: int
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,29 +93,31 @@ def blocks(source: FrameSource, roles: ChannelRoles, limit: int | None = None) -
 def survey(source: FrameSource, roles: ChannelRoles, hints: AnalysisHints) -> Survey:
     """Looks at the first stretch: which pauses separate stimuli, what they look like, which band they are read in."""
     rate = float(source.rate_hz)
-    short = Gate(rate, 0.012 if hints.lead_in else 0.02)
     reel = Reel()
     for block in blocks(source, roles, round(SURVEY_S * rate)):
         reel.append(block)
-        short.feed(block[:, 0])
-        if len(short.finished) > 8 * SURVEY_EVENTS:
-            break
+    silent = is_silent_between(reel.cut(0, reel.stop, 0), rate)
+    short = Gate(rate, 0.012 if hints.lead_in else 0.02, silent)
+    end = 0
+    while end < reel.stop and len(short.finished) <= 8 * SURVEY_EVENTS:
+        start, end = end, min(end + BLOCK_FRAMES, reel.stop)
+        short.feed(reel.cut(start, end, 0))
     short.finish()
     if not short.finished:
-        return Survey(0.02, (), None, None, 0)
+        return Survey(0.02, (), None, None, 0, silent)
     hold_s = 0.012 if hints.lead_in else natural_hold_s(short.finished, rate)
     if hints.stimulus == "wav":  # speech, or something like it: a pause between two words does not end it
         hold_s = max(hold_s, WORD_PAUSE_S)
-    gate = Gate(rate, hold_s)
-    for start in range(reel.start, reel.stop, BLOCK_FRAMES):
-        gate.feed(reel.cut(start, min(start + BLOCK_FRAMES, reel.stop), 0))
-    if reel.stop >= source.n_frames:
+    gate = Gate(rate, hold_s, silent)
+    for start in range(0, end, BLOCK_FRAMES):
+        gate.feed(reel.cut(start, min(start + BLOCK_FRAMES, end), 0))
+    if end >= source.n_frames:
         gate.finish()
     events = gate.finished[: 4 * SURVEY_EVENTS]
     spans = [span for span in (_trimmed(reel, event, rate) for event in events) if span is not None]
     clips = [reel.cut(a, b, 0) for a, b in spans]
     if not clips:
-        return Survey(hold_s, (), None, None, len(events))
+        return Survey(hold_s, (), None, None, len(events), silent)
     if hints.lead_in and hints.stimulus is not None:
         template: Real | None = _best_like(clips, ideal_waveform(hints.stimulus, source.rate_hz, 0.5))
     else:
@@ -120,10 +126,10 @@ def survey(source: FrameSource, roles: ChannelRoles, hints: AnalysisHints) -> Su
         longest = clips[int(np.argmax([len(c) for c in clips]))]
         kept = [s for s in spans if s[1] - s[0] > 0.05 * rate]
         shape = recognise(longest, rate, hints.stimulus, _pause_before(reel, spans, longest, clips, rate))
-        return Survey(hold_s, tuple(kept), None, shape, len(spans) - len(kept))
+        return Survey(hold_s, tuple(kept), None, shape, len(spans) - len(kept), silent)
     kept = [s for s, c in zip(spans, clips, strict=True) if similarity(template, c)[0] >= SIMILAR]
     shape = recognise(template, rate, hints.stimulus, _pause_before(reel, spans, template, clips, rate))
-    return Survey(hold_s, tuple(kept), template, shape, len(spans) - len(kept))
+    return Survey(hold_s, tuple(kept), template, shape, len(spans) - len(kept), silent)
 
 
 def _pause_before(
@@ -195,7 +201,7 @@ def windows(
     once, in order (levels are metered there). With `limit_events` it stops early.
     """
     rate = float(source.rate_hz)
-    gate = Gate(rate, found.hold_s)
+    gate = Gate(rate, found.hold_s, found.silent)
     reel = Reel()
     queue: list[_Pending] = []
     state = _Counter()

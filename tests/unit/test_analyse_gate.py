@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rig.analyse.gate import Event, Gate, natural_hold_s, trim
+from rig.analyse.gate import Event, Gate, is_silent_between, natural_hold_s, trim
 from rig.domain.waveforms import ideal_waveform
 
 RATE = 48_000
@@ -19,8 +19,8 @@ def channel(rng: np.random.Generator, starts: list[int], n: int, noise: float = 
     return samples
 
 
-def gated(samples: np.ndarray, block: int, hold_s: float = 0.05) -> list[Event]:
-    gate = Gate(RATE, hold_s)
+def gated(samples: np.ndarray, block: int, hold_s: float = 0.05, silent: bool = False) -> list[Event]:
+    gate = Gate(RATE, hold_s, silent)
     for start in range(0, len(samples), block):
         gate.feed(samples[start : start + block])
     gate.finish()
@@ -76,3 +76,24 @@ def test_the_pause_between_stimuli_is_told_from_the_pause_inside_one() -> None:
     alone = [Event(s, s + 5_000, 0.1, 1e-4) for s in (0, 60_000, 130_000, 210_000)]
     assert natural_hold_s(alone, RATE) == 0.02
     assert natural_hold_s(alone[:1], RATE) == 0.02
+
+
+@pytest.mark.parametrize("first", [0, 30_000, 126_000])
+@pytest.mark.parametrize("spacing", [9_000, 40_000])
+def test_digital_silence_between_the_sounds_hides_none(first: int, spacing: int, rng: np.random.Generator) -> None:
+    starts = [first + k * spacing for k in range(12)]
+    samples = channel(rng, starts, starts[-1] + 60_000, noise=0.0)
+    assert is_silent_between(samples, RATE)
+    events = gated(samples, 131_072, silent=True)
+    assert [round((event.start - first) / spacing) for event in events] == list(range(12))
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.45])
+def test_noise_with_zeros_before_it_and_losses_in_it_is_not_digital_silence(
+    lost: float, rng: np.random.Generator
+) -> None:
+    samples = channel(rng, [40_000, 120_000], 200_000)
+    samples[100_000 : 100_000 + round(lost * len(samples))] = 0.0
+    assert not is_silent_between(np.concatenate([np.zeros(300_000, dtype=np.float32), samples]), RATE)
+    assert not is_silent_between(np.zeros(100_000, dtype=np.float32), RATE)
+    assert not is_silent_between(np.zeros(0, dtype=np.float32), RATE)
