@@ -14,17 +14,19 @@ from pathlib import Path
 
 from benchmarks import longfile
 from benchmarks.child import Cost, alternating, run
+from benchmarks.listing import listing
 
 SEED = 1
 RIG = [sys.executable, "-c", "from rig.cli.main import run; run()"]
 
 
 def main() -> None:
-    """Runs all three and prints as it goes."""
+    """Runs them all and prints as it goes."""
     quick = "--quick" in sys.argv[1:]
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; one thread for each process")
     with tempfile.TemporaryDirectory(prefix="rig-bench-") as folder:
         start_up(Path(folder))
+        listing(Path(folder), 100 if quick else 1000)
         lengths(Path(folder), (60.0, 600.0) if quick else (600.0, 3600.0))
 
 

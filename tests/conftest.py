@@ -7,7 +7,7 @@ same; `--seed N` draws another, and a failure prints the line that replays it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
@@ -37,6 +37,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if full_size:
         config.hook.pytest_deselected(items=full_size)
         items[:] = [item for item in items if not item.get_closest_marker("truth")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def results_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the tests analyse is not kept among the user's results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RIG_CACHE", str(tmp_path_factory.mktemp("results")))
+        yield
 
 
 @pytest.fixture

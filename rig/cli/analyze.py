@@ -39,11 +39,14 @@ def analyze(
     check_channels(ref, ear)
     check_window(min_latency, max_latency)
 
+    from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.pipeline import Choices, report_on
     from rig.cli.progress import open_display
 
     choices = Choices(ref, ear, min_latency, max_latency, limit)
+    key = key_of(source) if choices == Choices() else None
     with open_display(quiet) as display:
         report = report_on(source, choices, display)
+    keep(key, report)
     raise typer.Exit(emit(report, as_json, verbose))

@@ -38,12 +38,10 @@ def export(
     folders = _folders(sources, out)
 
     from rig.cli.documents import document_of
-    from rig.cli.progress import open_display
 
     for source, folder in zip(sources, folders, strict=True):
         _refuse_inside_a_session(folder)
-        with open_display(quiet) as display:
-            document = document_of(source, display)
+        document = document_of(source, quiet)
         for path in write_exports(document, dict.fromkeys(to), folder, source.name):
             print(path)
 

@@ -17,6 +17,7 @@ from rig.cli.analyze import analyze
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.measure import measure
+from rig.cli.sessions import sessions_app
 from rig.cli.sim import sim_app
 from rig.cli.sut import sut_app
 from rig.cli.virtual import virtual_app
@@ -36,6 +37,7 @@ app.command("analyze")(analyze)
 app.command("export")(export)
 app.command("analyse", hidden=True)(analyze)
 app.add_typer(firmware_app, name="firmware")
+app.add_typer(sessions_app, name="sessions")
 app.add_typer(sim_app, name="sim")
 app.add_typer(sut_app, name="sut")
 app.add_typer(virtual_app, name="virtual")

@@ -79,6 +79,7 @@ def measure(
     lead = one_of("--lead-in", lead_in, ("speech", "none"))
 
     from rig.cli.bench_choice import choose_bench
+    from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.pipeline import Choices, report_on
     from rig.cli.progress import open_display
@@ -113,7 +114,9 @@ def measure(
         except AcquisitionLost as error:
             error.remedy = f"{error.remedy}; {_kept(folder)}"
             raise
+        key = key_of(folder)
         report = report_on(folder, Choices(), display)
+    keep(key, report)
     if not quiet:
         print(f"session kept in {folder}", file=sys.stderr)
     raise typer.Exit(emit(report, as_json, verbose))

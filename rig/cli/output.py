@@ -13,13 +13,17 @@ from rig.report.summary import EXIT_CODES
 
 def emit(report: Report, as_json: bool, verbose: bool) -> int:
     """Prints the report and returns the exit code of its outcome."""
-    text = render_json(report) if as_json else render_text(report, verbose=verbose, colour=wants_colour(sys.stdout))
+    show(render_json(report) if as_json else render_text(report, verbose=verbose, colour=wants_colour(sys.stdout)))
+    return EXIT_CODES[report.outcome]
+
+
+def show(text: str) -> None:
+    """Writes text to stdout, whatever its alphabet."""
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:  # a terminal without the name of a file in its alphabet
         sys.stdout.write(text.encode("ascii", "backslashreplace").decode("ascii"))
     sys.stdout.flush()
-    return EXIT_CODES[report.outcome]
 
 
 def wants_colour(stream: object) -> bool:

@@ -1,0 +1,1 @@
+"""A folder of sessions at a glance: rows from manifests and kept results, filters, baselines, trends."""
