@@ -106,14 +106,15 @@ def row_of(found: Found, document: dict[str, Any] | None, problem: str | None = 
     latency = facts.get("latency_s") or {}
     runs = facts.get("runs") or []
     stimulus = next((run["stimulus"] for run in runs if run["stimulus"]), None)
-    texts = [found.folder.name, facts.get("outcome"), problem, *(facts.get("caveats") or [])]
+    outcome = UNREADABLE if problem else facts.get("outcome") or NOT_FINISHED
+    texts = [found.folder.name, outcome.replace("_", " "), problem, *(facts.get("caveats") or [])]
     manifest_texts = _texts({key: value for key, value in manifest.items() if key not in ("runs", "files", "schema")})
     return Row(
         folder=found.folder,
         at=at or found.written,
         dated=at is not None,
         session=_text(manifest.get("id")),
-        outcome=UNREADABLE if problem else facts.get("outcome") or NOT_FINISHED,
+        outcome=outcome,
         problem=problem,
         cut_short=_text(facts.get("cut_short")),
         bench=_text(manifest.get("bench")),

@@ -15,7 +15,6 @@ from rig.shelf.trend import Trend
 LIST_SCHEMA = "rig.sessions/1"
 TREND_SCHEMA = "rig.trend/1"
 
-OUTCOMES = {"measured": "measured", "over_limit": "over the limit", "refused": "no figure"}
 PLOT_COLUMNS = 42
 BUILD_COLUMNS = 12
 
@@ -30,7 +29,7 @@ def list_text(rows: Sequence[Row], every: Sequence[Row], marked: Sequence[str], 
         median = ms(row.median_s, digits)
         interval = ABSENT if row.low_s is None else f"{ms(row.low_s, digits)} to {ms(row.high_s, digits)}"
         accepted = ABSENT if row.n_trials is None else f"{row.n or 0} of {row.n_trials}"
-        outcome = OUTCOMES.get(row.outcome, row.outcome) + (", cut" if row.cut_short else "")
+        outcome = row.outcome.replace("_", " ") + (", cut" if row.cut_short else "")
         star = "*" if row.session in marked else " "
         lines.append(f"{star} {_when(row, zone):<16}  {median:>8}  {interval:>20}  {accepted:>8}  {outcome}")
         baseline = baseline_for(row, every, marked)

@@ -128,6 +128,8 @@ def test_nothing_from_a_manifest_moves_the_cursor(shelf: Path, capsys: Capture) 
         (["--since", "2026-01-07T23:31+00:00"], ["broken", "growing", "silent", "other"]),
         (["--search", "CAFÉ"], ["third"]),
         (["--search", "refused"], ["silent"]),
+        (["--search", "over limit"], ["second"]),
+        (["--search", "unreadable"], ["broken", "torn"]),
         (["--search", "debian", "--search", "other card"], ["other"]),
         (["--device", "usb", "--build", "1.1", "--since", "2026-01-07"], ["third"]),
     ],
@@ -137,7 +139,8 @@ def test_filters(shelf: Path, capsys: Capture, filters: list[str], wanted: list[
     assert names(listed(capsys, shelf, *filters)) == wanted
     code, out, _ = rig(capsys, "sessions", *filters, "--quiet")
     assert code == 0
-    assert out.startswith(f"{len(wanted)} sessions in sessions, {8 - len(wanted)} more" if wanted else "none of the 8")
+    some = "1 session" if len(wanted) == 1 else f"{len(wanted)} sessions"
+    assert out.startswith(f"{some} in sessions, {8 - len(wanted)} more do not fit" if wanted else "none of the 8")
 
 
 def test_an_empty_folder_and_one_session(shelf: Path, tmp_path: Path, capsys: Capture) -> None:
