@@ -25,6 +25,7 @@ usage() {
 ./do test [ARGS]      lint, types, import rules and tests; ARGS go to pytest
 ./do truth [ARGS]     the full-size runs against known truth (the tests take a tenth of them)
 ./do bench [ARGS]     speed, memory and start-up, measured and printed
+./do docs             the pages of docs/ as a site, in build/site
 ./do setup            only set up: Python, .venv and the packages for all of the above and for a real bench
 ./do clean            remove .venv and the caches
 ./do help             this text
@@ -223,6 +224,12 @@ bench)
     install_tools
     cd "$root"
     exec "$venv/bin/python" -m benchmarks "$@"
+    ;;
+docs)
+    set_up dev
+    cd "$root"
+    "$venv/bin/python" -m mkdocs build --strict --quiet
+    say "do: open $root/build/site/index.html"
     ;;
 setup)
     set_up dev
