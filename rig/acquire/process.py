@@ -23,6 +23,7 @@ class SelfRunningSystem:
     """A system that rig neither starts nor stops: it is there before the first run, and cannot be muted."""
 
     can_stop = False
+    ended_early: str | None = None
 
     def start(self, run: int) -> None:
         """Nothing to do."""
@@ -63,6 +64,7 @@ class CommandSystem:
         """Starts the command; one that runs is stopped first. Raises BenchNotReady when it cannot, or ends at once."""
         self.stop()
         self._run = run
+        self.ended_early = None
         try:
             # Buffering off: nothing of rig's own is ever written here, the child writes to the descriptor.
             self._output = open(self._log, "ab+", buffering=0) if self._log else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rig.bench.gapwatch import GapWatch
 from rig.bench.plan import BenchPlan, check_fits, playback, stimulus_length_s
 from rig.domain.records import StimulusPlan, StreamGrant
 from rig.domain.seams import AudioBackend, AudioBlock, AudioStream, HostTime, ProgressSink, StimulusLink
@@ -113,11 +114,14 @@ class _Recorder:
         self._last_near = 0  # frame of the recording near which the last stimulus started
         self._overflows = 0
         self._overflow_known = False
+        self._watch = GapWatch(grant.rate_hz)
+        self._flagged_frame: int | None = None  # of the recording: where the backend last flagged a loss
+        self._unflagged = 0
 
     @property
     def xruns(self) -> int | None:
-        """Losses that the backend flagged; None when it cannot tell."""
-        return self._overflows if self._overflow_known else None
+        """Losses that the backend flagged or the clock showed; None: there were none, and the backend cannot tell."""
+        return self._overflows + self._unflagged if self._overflow_known or self._unflagged else None
 
     @property
     def elapsed_s(self) -> float | None:
@@ -242,6 +246,10 @@ class _Recorder:
             # A jump says how much was lost; a flag alone does not. A count that went back says only that it is wrong.
             lost = jump if jump > 0 else None
             run.event("gap", at_s=block.arrived.seconds, frame=run.n_frames, lost_frames=lost, flagged_by="backend")
+            self._flagged_frame = run.n_frames
+        if block.underflow:
+            run.event("underflow", at_s=block.arrived.seconds, frame=run.n_frames)
+        self._watch_clock(block)
         if block.arrived.seconds - self._logged_s >= _BLOCK_LOG_EVERY_S:
             self._logged_s = block.arrived.seconds
             run.event(
@@ -256,6 +264,21 @@ class _Recorder:
         self._next_frame = block.first_frame + len(block.frames)
         facts = {"run": run.number, "n_frames": run.n_frames, "rate_hz": self._grant.rate_hz, "frames": block.frames}
         self._progress("block", facts)
+
+    def _watch_clock(self, block: AudioBlock) -> None:
+        """Writes down the losses that the clock shows, and counts those that the backend did not flag."""
+        end = block.first_frame + len(block.frames)
+        gaps = self._watch.hear(self._run.n_frames, end, block.arrived.seconds)
+        for gap in gaps:
+            self._run.event(
+                "gap",
+                at_s=block.arrived.seconds,
+                frame=gap.frame,
+                lost_frames=gap.lost_frames,
+                flagged_by=gap.flagged_by,
+            )
+        if gaps and (self._flagged_frame is None or self._flagged_frame < gaps[0].frame - self._grant.rate_hz):
+            self._unflagged += 1
 
     def _hear_board(self, link: StimulusLink) -> None:
         now = self._time.now()

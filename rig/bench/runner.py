@@ -79,3 +79,5 @@ def _record_all(
             record_run(number, "run", stimuli, plan, audio, link, time, writer, progress)
         finally:
             system.stop()
+            if system.ended_early is not None:
+                writer.event("system_ended", why=system.ended_early)

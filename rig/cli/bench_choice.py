@@ -1,11 +1,14 @@
-"""Which bench `--device` and `--port` mean. The one place where concrete backends are built: real ones slot in here."""
+"""Which bench `--device`, `--port` and `--sut` mean. The one place where concrete backends are built."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rig.acquire.chatter import Chatter
+from rig.acquire.portaudio import PortBackend
 from rig.domain.records import BenchKind
 from rig.domain.seams import AudioBackend, BytePipe, HostTime, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
@@ -13,6 +16,20 @@ from rig.errors import BenchNotReady, UsageError
 SIM = "sim"
 EMULATED = "emulated"
 DEFAULT_SCENARIO = "default"
+BACKENDS = ("sounddevice", "pyaudio")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What the command line says about the bench. `plays`: the interface has to play something itself."""
+
+    device: str
+    port: str
+    sut: str | None
+    seed: int
+    backend: str
+    inputs: int
+    plays: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +46,89 @@ class ChosenBench:
     truth: Callable[[], dict[str, Any]] | None
 
 
-def choose_bench(device: str, port: str, sut: str | None, seed: int) -> ChosenBench:
+def is_simulated(device: str) -> bool:
+    """Whether a --device is the simulated bench, with a scenario or without."""
+    return device.partition(":")[0] == SIM
+
+
+def choose_bench(options: BenchOptions, chatter: Chatter | None = None) -> ChosenBench:
     """Builds the bench that the options name.
 
-    `device` is `sim` or `sim:SCENARIO`; `port` auto, none, emulated or a path; `sut` a command or None. Raises
-    BenchNotReady for a device that this version cannot reach, MissingLibrary where the emulator cannot be built,
-    DeviceNotFound for a scenario that does not exist, and UsageError where the options contradict each other.
+    `device` is `sim` or `sim:SCENARIO`, or what `choose_device` takes; `port` auto, none or a path, and for the
+    simulated bench emulated. Raises DeviceNotFound and DeviceAmbiguous for a device, PortNotFound and PortDenied for a
+    port, MissingLibrary where a library or the emulator is missing, UsageError where the options contradict each other.
     """
-    name, colon, scenario = device.partition(":")
-    if name != SIM or (colon and not scenario):
-        raise BenchNotReady(
-            f"the device {device!r} cannot be used: this version measures on the simulated bench only",
-            "sim, or sim:SCENARIO (rig sim list shows the scenarios)",
-            "record both channels with any recorder and give the file to rig analyze",
-        )
-    if port not in ("auto", "none", EMULATED):
+    return _simulated(options) if is_simulated(options.device) else _real(options, chatter)
+
+
+def open_backend(name: str, time: HostTime, plays: bool, chatter: Chatter | None) -> PortBackend:
+    """The audio backend of that name. Raises UsageError for another one, MissingLibrary where its library is not."""
+    if name == "sounddevice":
+        from rig.acquire.audio_sounddevice import SounddeviceBackend
+
+        return SounddeviceBackend(time, plays=plays, chatter=chatter)
+    if name == "pyaudio":
+        from rig.acquire.audio_pyaudio import PyaudioBackend
+
+        return PyaudioBackend(time, plays=plays, chatter=chatter)
+    raise UsageError(f"--backend {name}: there is no such backend", f"one of {', '.join(BACKENDS)}", "leave it out")
+
+
+def real_kind() -> BenchKind:
+    """Hardware, unless this program runs inside a virtual bench, which says so in the environment."""
+    from rig.virtual.bench import BENCH_VARIABLE
+
+    return BenchKind.VIRTUAL if os.environ.get(BENCH_VARIABLE) else BenchKind.HARDWARE
+
+
+def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
+    if options.port == EMULATED:
         raise UsageError(
-            f"--port {port}: the simulated bench brings its own board",
+            "--port emulated: only the simulated bench brings an emulated board",
+            "auto, none, or the path of a serial port",
+            "rig measure --device sim --port emulated",
+        )
+    from rig.acquire.link import SerialPipe, SystemTime, list_ports, probe
+    from rig.acquire.ports import choose_port
+    from rig.acquire.process import CommandSystem, SelfRunningSystem
+
+    time = SystemTime()
+    audio = open_backend(options.backend, time, options.plays, chatter)
+    system = SelfRunningSystem() if options.sut is None else CommandSystem(options.sut)
+    chosen = audio.choose(options.device, options.inputs)
+    pipe = None
+    if options.port != "none":
+        ports, port = list_ports(), options.port
+        if port == "auto":
+            port = choose_port(ports, lambda candidate: probe(candidate, time)).path
+        pipe = SerialPipe(port, time, listed=port in {known.path for known in ports})
+    return ChosenBench(
+        kind=real_kind(),
+        device=chosen.name,
+        scenario=None,
+        audio=audio,
+        pipe=pipe,
+        system=system,
+        time=time,
+        truth=None,
+    )
+
+
+def _simulated(options: BenchOptions) -> ChosenBench:
+    _, colon, scenario = options.device.partition(":")
+    if colon and not scenario:
+        raise BenchNotReady(
+            f"the device {options.device!r} names no scenario",
+            "sim, or sim:SCENARIO",
+            "rig sim list shows the scenarios",
+        )
+    if options.port not in ("auto", "none", EMULATED):
+        raise UsageError(
+            f"--port {options.port}: the simulated bench brings its own board",
             "auto (the scripted board), emulated (the firmware itself) or none (the interface plays the stimulus)",
             "leave --port out",
         )
-    if sut is not None:
+    if options.sut is not None:
         raise UsageError(
             "--sut: the simulated bench brings its own system under test",
             "no --sut with --device sim",
@@ -58,17 +137,17 @@ def choose_bench(device: str, port: str, sut: str | None, seed: int) -> ChosenBe
     from rig.sim.bench import build_bench
 
     emulator = None
-    if port == EMULATED:
+    if options.port == EMULATED:
         from rig.firmware.images import emulator_command
 
         emulator = emulator_command()
-    bench = build_bench(scenario or DEFAULT_SCENARIO, seed, emulator=emulator)
+    bench = build_bench(scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator)
     return ChosenBench(
         kind=BenchKind.SIMULATED,
         device=f"{SIM}:{bench.scenario.name}",
         scenario=bench.scenario.name,
         audio=bench.audio,
-        pipe=None if port == "none" else bench.pipe,
+        pipe=None if options.port == "none" else bench.pipe,
         system=bench.system,
         time=bench.time,
         truth=bench.truth,

@@ -14,6 +14,7 @@ import typer
 
 from rig import __version__
 from rig.cli.analyze import analyze
+from rig.cli.devices import devices
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.measure import measure
@@ -36,6 +37,7 @@ app.command("measure")(measure)
 app.command("analyze")(analyze)
 app.command("export")(export)
 app.command("analyse", hidden=True)(analyze)
+app.command("devices")(devices)
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(sim_app, name="sim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from rig.cli.options import (
     AsJson,
+    Backend,
     Ear,
     Limit,
     MaxLatency,
@@ -31,12 +33,17 @@ MODES_TO_COME = ("turn", "barge-in")
 
 def measure(
     device: Annotated[
-        str, typer.Option("--device", metavar="sim[:SCENARIO]", help="the bench; rig sim list shows the scenarios")
+        str,
+        typer.Option(
+            "--device", metavar="NAME|sim[:SCENARIO]", help="the interface (rig devices), or a scenario (rig sim list)"
+        ),
     ],
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the spacing, and of a simulated world")] = 1,
     port: Annotated[
         str, typer.Option("--port", metavar="auto|PATH|none", help="the board; none: the interface plays the stimulus")
     ] = "auto",
+    backend: Backend = "sounddevice",
+    rate: Annotated[int, typer.Option("--rate", min=8000, max=192_000, help="sample rate in Hz")] = 48_000,
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="starts of the system under test")] = 3,
     stimuli: Annotated[int, typer.Option("--stimuli", min=1, max=10_000, help="stimuli in each run")] = 20,
     stimulus: Annotated[
@@ -78,16 +85,17 @@ def measure(
     kind, wav = split_stimulus(stimulus)
     lead = one_of("--lead-in", lead_in, ("speech", "none"))
 
-    from rig.cli.bench_choice import choose_bench
+    from rig.cli.bench_choice import BenchOptions, choose_bench, is_simulated
     from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.pipeline import Choices, report_on
     from rig.cli.progress import open_display
+    from rig.cli.quiet import quiet_libraries
     from rig.cli.record import MeasureOptions, record, session_folder
 
-    bench = choose_bench(device, port, sut, seed)
     options = MeasureOptions(
         seed=seed,
+        rate_hz=rate,
         runs=runs,
         stimuli=stimuli,
         stimulus=kind,
@@ -104,8 +112,13 @@ def measure(
         blank=blank,
         out=out,
     )
-    folder = session_folder(options, bench)
-    with open_display(quiet) as display:
+    plays = port == "none" or options.lead_in is not None or wav is not None
+    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays)
+    with contextlib.ExitStack() as stack:
+        chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
+        bench = choose_bench(wanted, chatter)
+        folder = session_folder(options, bench)
+        display = stack.enter_context(open_display(quiet))
         try:
             record(options, bench, display, folder)
         except KeyboardInterrupt:

@@ -103,6 +103,7 @@ Limit = Annotated[
     float | None,
     typer.Option("--limit", parser=duration_s, metavar="DURATION", help="exit 3 when the median is over this: 300ms"),
 ]
+Backend = Annotated[str, typer.Option("--backend", metavar="sounddevice|pyaudio", help="the library that records")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON document instead of text")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="add the uncertainty budget and every trial")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress on stderr")]

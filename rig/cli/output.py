@@ -21,7 +21,7 @@ def show(text: str) -> None:
     """Writes text to stdout, whatever its alphabet."""
     try:
         sys.stdout.write(text)
-    except UnicodeEncodeError:  # a terminal without the name of a file in its alphabet
+    except UnicodeEncodeError:  # the name of a file or a device is not in its alphabet
         sys.stdout.write(text.encode("ascii", "backslashreplace").decode("ascii"))
     sys.stdout.flush()
 

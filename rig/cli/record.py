@@ -16,7 +16,6 @@ from rig.environment import environment
 from rig.errors import RigError
 from rig.session import SessionWriter
 
-RATE_HZ = 48_000
 AMPLITUDE = 0.5
 """Of full scale: 6 dB of room for loudspeakers and inputs."""
 
@@ -33,6 +32,7 @@ class MeasureOptions:
     """`rig measure`, parsed and checked; channels one-based, times in s."""
 
     seed: int
+    rate_hz: int
     runs: int
     stimuli: int
     stimulus: str
@@ -57,11 +57,11 @@ def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
     by_board = bench.pipe is not None and options.lead_in is None and options.wav is None
     source = "mcu" if by_board else "interface"
     one = StimulusPlan(options.stimulus, 1, (), AMPLITUDE, source, options.lead_in, options.wav)
-    sounds_s = len(playback(one, RATE_HZ, 0).wave) / RATE_HZ
+    sounds_s = len(playback(one, options.rate_hz, 0).wave) / options.rate_hz
     latency_s = max(LATENCY_EXPECTED_S, (options.max_latency_s or 0.0) + MARGIN_S)
     least_s = sounds_s + latency_s if options.spacing_s is None else options.spacing_s
     plan = BenchPlan(
-        stream=StreamSpec(bench.device, RATE_HZ, max(2, options.ref, options.ear)),
+        stream=StreamSpec(bench.device, options.rate_hz, max(2, options.ref, options.ear)),
         roles=ChannelRoles(options.ref - 1, options.ear - 1),
         stimuli=plan_runs(
             options.seed,
@@ -92,6 +92,7 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
     manifest = {
         "bench": bench.kind,
         "device": bench.device,
+        "backend": bench.audio.name,
         "build": options.build,
         "scenario": bench.scenario,
         "seed": options.seed,

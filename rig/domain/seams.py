@@ -61,7 +61,8 @@ class StimulusLink(Protocol):
 class AudioBlock:
     """What one callback gave. `frames` has shape (n_frames, n_channels), float32, full scale 1.0.
 
-    `overflow` is True when the backend flagged lost input before this block, None when it cannot tell.
+    `overflow` is True when the backend flagged lost input before this block, None when it cannot tell; `underflow` when
+    it flagged that its output ran dry.
     Driver times are the driver's own claims in its own clock; None where it gives none (0.0 counts as none).
     """
 
@@ -71,6 +72,7 @@ class AudioBlock:
     arrived: Instant[HostClock]
     adc_time_claimed_s: float | None = None
     now_claimed_s: float | None = None
+    underflow: bool | None = None
 
 
 class AudioStream(Protocol):
@@ -100,10 +102,15 @@ class AudioBackend(Protocol):
 
 
 class SystemUnderTest(Protocol):
-    """Starting and stopping what is measured. `can_stop` False: it runs by itself and rig cannot mute it."""
+    """Starting and stopping what is measured. `can_stop` False: it runs by itself and rig cannot mute it.
+
+    `ended_early` says, after `stop`, how it ended by itself during the run; None when it did not.
+    """
 
     @property
     def can_stop(self) -> bool: ...
+    @property
+    def ended_early(self) -> str | None: ...
     def start(self, run: int) -> None: ...
     def stop(self) -> None: ...
 

@@ -42,6 +42,7 @@ class EventLog:
 
     runs: dict[int, RunEvents] = field(default_factory=dict)
     blank_skipped: str | None = None  # why no blank run was made
+    system_ended: list[str] = field(default_factory=list)  # how the system under test ended by itself
     bad_lines: int = 0
     first_bad: str | None = None  # "line 12: …"
     last_line_cut: bool = False  # normal after a kill
@@ -85,6 +86,9 @@ def _take(log: EventLog, line: dict[str, Any]) -> int:
     if kind == "blank_skipped":
         log.blank_skipped = str(line.get("reason", "no reason given"))[:200]
         return 0
+    if kind == "system_ended":
+        log.system_ended.append(str(line["why"])[:400])
+        return 1
     number = line.get("run")
     if number is None or kind not in _TAKERS:
         return 0

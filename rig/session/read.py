@@ -275,7 +275,7 @@ def open_session(path: str | Path) -> Session:
         )
     manifest = read_manifest(strictjson.read_object(folder / MANIFEST), folder, MANIFEST)
     log = read_events(folder / EVENTS)
-    caveats = [*_ending(manifest), *_event_caveats(folder, log.bad_lines, log.first_bad)]
+    caveats = [*_ending(manifest), *_event_caveats(folder, log.bad_lines, log.first_bad), *log.system_ended]
     runs, blank = [], None
     for entry in sorted(manifest.runs, key=lambda entry: entry.number):
         run = SessionRun(entry, log.runs.get(entry.number, RunEvents()), manifest.roles, cut_short=entry.ok is None)

@@ -50,6 +50,7 @@ class SimSystem:
     """`SystemUnderTest` of the simulated world. Each `start` draws its own offset, the same for the same run number."""
 
     can_stop = True
+    ended_early: str | None = None
 
     def __init__(self, spec: WorldSpec, seed: int, time: VirtualTime, audio: DriftingClock, paths: Paths) -> None:
         self.spec = spec

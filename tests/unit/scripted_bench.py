@@ -46,6 +46,10 @@ class AudioScript:
     channels: int = 2
     tells_overflow: bool = True
     overflow_at: frozenset[int] = frozenset()
+    underflow_at: frozenset[int] = frozenset()
+    late_from: dict[int, float] = field(
+        default_factory=dict
+    )  # block number to s: it and all after it are so much later
     lost_before: dict[int, int] = field(default_factory=dict)
     dies_at: dict[int, int] = field(default_factory=dict)  # stream number (0-based) to block number
     raises_at: dict[int, BaseException] = field(default_factory=dict)
@@ -80,7 +84,9 @@ class ScriptedStream:
     def read(self, deadline: Instant[HostClock]) -> AudioBlock | None:
         if self.block in self.script.raises_at:
             raise self.script.raises_at[self.block]
-        due_s = self.opened_s + (self.block + 1) * BLOCK / RATE_HZ
+        late_s = sum(late_s for block, late_s in self.script.late_from.items() if self.block >= block)
+        lost = sum(frames for block, frames in self.script.lost_before.items() if self.block >= block)
+        due_s = self.opened_s + ((self.block + 1) * BLOCK + lost) / RATE_HZ + late_s
         dead = self.block >= self.script.dies_at.get(self.number, 1 << 60)
         if dead or due_s > deadline.seconds:
             self.time.sleep_until(deadline)
@@ -88,9 +94,9 @@ class ScriptedStream:
         self.time.advance_to_ns(round(due_s * 1e9))
         self.frame += self.script.lost_before.get(self.block, 0)
         flag = self.block in self.script.overflow_at if self.script.tells_overflow else None
-        made = AudioBlock(
-            self.frame, numbered(self.frame, BLOCK, self.script.channels), flag, self.time.now(), due_s - 0.012, None
-        )
+        samples = numbered(self.frame, BLOCK, self.script.channels)
+        starved = self.block in self.script.underflow_at
+        made = AudioBlock(self.frame, samples, flag, self.time.now(), due_s - 0.012, None, starved)
         self.block += 1
         self.frame += BLOCK
         return made
@@ -162,6 +168,7 @@ class ScriptedLink:
 class ScriptedSystem:
     def __init__(self, can_stop: bool = True) -> None:
         self.can_stop = can_stop
+        self.ended_early: str | None = None
         self.calls: list[str] = []
         self.fails_at: dict[int, RigError] = {}
 

@@ -237,3 +237,26 @@ def test_plans_that_cannot_be(tmp_path: Path, what: str, stimuli: StimulusPlan, 
     if what != "no spacing between":
         assert what in caught.value.what
     assert recorded(bench).status == "lost"
+
+
+def test_an_unflagged_loss_is_found_by_the_clock(tmp_path: Path) -> None:
+    bench = ScriptedBench(tmp_path / "s", AudioScript(late_from={120: 0.05}))
+    bench.run(a_plan(runs=1, blank=False))
+    (run,) = recorded(bench).runs
+    assert [(g.frame, g.lost_frames, g.flagged_by) for g in run.hints().gaps] == [(120 * BLOCK, 2400, "clock")]
+    assert run.xruns == 1
+
+
+def test_a_flagged_loss_is_counted_once(tmp_path: Path) -> None:
+    bench = ScriptedBench(tmp_path / "s", AudioScript(late_from={120: 0.05}, overflow_at=frozenset({120})))
+    bench.run(a_plan(runs=1, blank=False))
+    (run,) = recorded(bench).runs
+    assert [(g.lost_frames, g.flagged_by) for g in run.hints().gaps] == [(None, "backend"), (2400, "clock")]
+    assert run.xruns == 1
+
+
+def test_a_system_that_ended_by_itself_is_told(tmp_path: Path) -> None:
+    bench = ScriptedBench(tmp_path / "s")
+    bench.system.ended_early = "the system under test ended with exit code 1 during run 1"
+    bench.run(a_plan(runs=1, blank=False))
+    assert bench.system.ended_early in recorded(bench).caveats

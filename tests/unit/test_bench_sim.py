@@ -82,8 +82,13 @@ def test_flagged_losses_are_where_the_world_lost_them(tmp_path: Path, seed: int)
     for stream, run in enumerate((session.blank, *session.runs)):
         assert run is not None
         expected = [item["stream_frame"] for item in lost if item["stream"] == stream]
-        assert [gap.frame for gap in run.hints().gaps] == expected
-        assert run.xruns == len(expected)
+        gaps = run.hints().gaps
+        assert [gap.frame for gap in gaps if gap.flagged_by == "backend"] == expected
+        assert run.xruns >= len(expected)
+        here = [item for item in truth["lost_frames"] if item["stream"] == stream]
+        for gap in gaps:  # the clock counts what the flag does not
+            near = sum(item["count"] for item in here if abs(item["stream_frame"] - gap.frame) < RATE_HZ)
+            assert gap.lost_frames in (None, pytest.approx(near, abs=0.005 * RATE_HZ))
     session.close()
 
 

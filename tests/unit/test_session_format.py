@@ -33,9 +33,10 @@ def test_every_event_of_the_source_is_documented_and_no_other() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    script = AudioScript(overflow_at=frozenset({70}), lost_before={90: 5})
+    script = AudioScript(overflow_at=frozenset({70}), underflow_at=frozenset({71}), lost_before={90: 5})
     bench = ScriptedBench(tmp_path / "board", script, LinkScript(loses_firings=frozenset({1}), safe_fails=True))
     bench.writer.serial_frame("rx", 0.0, b"\0")
+    bench.system.ended_early = "ended"
     bench.run(a_plan(runs=1, count=3))
     bench = ScriptedBench(tmp_path / "interface", link=LinkScript(ping_fails=True))
     bench.run(a_plan(runs=1, count=3, source="interface", blank=False))
