@@ -270,7 +270,9 @@ class PortBackend(ABC):
                 f"rig devices shows what it lists; name another one than {quoted(argument(self._listed, device))}",
             )
         return BenchNotReady(
-            f"{device.name} cannot be opened: {detail}", "a device that opens", "close what else uses it, plug it in again, then rig devices"
+            f"{device.name} cannot be opened: {detail}",
+            "a device that opens",
+            "close what else uses it, plug it in again, then rig devices",
         )
 
     def _hang(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -148,7 +149,8 @@ def session_folder(options: MeasureOptions, bench: ChosenBench) -> Path:
     """Where the session goes: --out, or a new folder below `sessions/` named by date and device."""
     if options.out is not None:
         return options.out
-    stem = f"{datetime.now():%Y-%m-%d-%H%M%S}-{bench.device.replace(':', '-')}"
+    named = re.sub(r"[^\w.]+", "-", bench.device).strip("-")  # a device may be called anything
+    stem = f"{datetime.now():%Y-%m-%d-%H%M%S}-{named}"
     folder, number = Path(SESSIONS) / stem, 1
     while folder.exists():
         number += 1
