@@ -70,8 +70,13 @@ class Evidence:
         return self.start + self.offset
 
 
-def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | None) -> Evidence:
-    """Locates and times the stimulus of one window. Pure; says nothing yet about acceptance."""
+def examine(
+    window: Window, shape: Shape, rate_hz: float, full_scale: float | None, *, keep_views: bool = False
+) -> Evidence:
+    """Locates and times the stimulus of one window. Pure; says nothing yet about acceptance.
+
+    `keep_views`: the location carries the envelopes that were searched, which are large.
+    """
     x = window.clip
     n = len(x)
     reference_snr_db = _reference_snr_db(window, shape, rate_hz)
@@ -88,13 +93,12 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
             clipped_reference=clipped_reference,
             silent_ear=True,
         )
-    if shape.flat and shape.kind != "click":
-        window = replace(window, ear=without_clicks(window.ear, rate_hz))
+    window = cleaned(window, shape, rate_hz)
     noise = noise_model(window, rate_hz)
-    location = _located(window, shape, shape.band, rate_hz, noise)
+    location = _located(window, shape, shape.band, rate_hz, noise, keep_views)
     if _is_faint(location) and shape.wide.width_hz > 1.5 * shape.band.width_hz:
         # All that the stimulus carries, for what is too faint in the narrow band; a narrow path has nothing there.
-        wider = _located(window, shape, shape.wide, rate_hz, noise)
+        wider = _located(window, shape, shape.wide, rate_hz, noise, keep_views)
         if wider is not None and location is not None and wider.z > location.z:
             location = _merged(location, wider)
     inside = (noise.frequency_hz > shape.band.low_hz) & (noise.frequency_hz < shape.band.high_hz)
@@ -115,6 +119,13 @@ def examine(window: Window, shape: Shape, rate_hz: float, full_scale: float | No
     return _timed(evidence, location, window, shape, rate_hz, noise, full_scale)
 
 
+def cleaned(window: Window, shape: Shape, rate_hz: float) -> Window:
+    """The window with clicks taken out of the ear, where the stimulus cannot be mistaken for one."""
+    if shape.flat and shape.kind != "click":
+        return replace(window, ear=without_clicks(window.ear, rate_hz))
+    return window
+
+
 def _is_faint(location: Location | None) -> bool:
     return location is not None and location.z < FAINT_Z
 
@@ -131,7 +142,9 @@ def _merged(narrow: Location, wider: Location) -> Location:
     return replace(narrow, z=wider.z, decoy_db=wider.decoy_db, coherence=wider.coherence, split=wider.split)
 
 
-def _located(window: Window, shape: Shape, band: Band, rate_hz: float, noise: NoiseModel) -> Location | None:
+def _located(
+    window: Window, shape: Shape, band: Band, rate_hz: float, noise: NoiseModel, keep_views: bool
+) -> Location | None:
     return locate(
         window.clip,
         window.ear,
@@ -142,6 +155,7 @@ def _located(window: Window, shape: Shape, band: Band, rate_hz: float, noise: No
         noise,
         want_split=len(window.clip) > 0.012 * rate_hz and shape.kind != "click",
         symmetric=shape.symmetric,
+        keep_views=keep_views,
     )
 
 

@@ -48,6 +48,17 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Views:
+    """The envelopes that the search looked at, for a reader's eye: sample k stands for lag `first_lag + k * step`."""
+
+    first_lag: int
+    step: float  # samples of the recording to one of the envelope
+    matched: Real  # of the whitened matched filter
+    response: Real  # of the deconvolved response
+    band: Band
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
     """Where the stimulus is on the ear channel. Lags in samples at the recording's rate."""
 
@@ -61,6 +72,7 @@ class Location:
     hidden_db: float  # an earlier arrival weaker than this, against the dominant, could not have been seen
     later: Candidate | None  # strongest arrival well after the dominant one
     profile: Real  # shape (3, POINTS): what came before, for the run's stack
+    views: Views | None = None  # kept only where somebody asked to see them
 
 
 class Template:
@@ -108,6 +120,7 @@ def locate(
     *,
     want_split: bool = True,
     symmetric: bool = False,
+    keep_views: bool = False,
 ) -> Location | None:
     """Looks for `x` in `ear`, where ear[k] is k + first_lag samples after the start of `x`.
 
@@ -175,6 +188,7 @@ def locate(
         hidden_db=hidden_db,
         later=None if later is None else Candidate(later.lag + first_lag, later.relative_db),
         profile=_profile(response, null_response, own, candidates[-1].lag, grid, rate_hz),
+        views=Views(first_lag, grid.step, matched, response, band) if keep_views else None,
     )
 
 

@@ -58,6 +58,20 @@ class Precision:
     polarity: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """The band's bins of a local impulse response, phase relative to the centre; `size`: of their transform."""
+
+    frequency_hz: Real
+    omega: Real
+    size: int
+    weight: Real
+    power: Real
+    floor: Real
+    flatten: Real
+    response: Complex
+
+
 class LocalPair:
     """Reference clip and ear segment around one lag, in double precision.
 
@@ -136,18 +150,9 @@ class LocalPair:
         squared curvature of the envelope (the same algebra that gives the bound for an unknown carrier phase).
         None when the envelope has no maximum there.
         """
-        frequency, cross, auto, flatten = self.transfer(band)
-        inside = (frequency > band.low_hz) & (frequency < band.high_hz)
-        f = frequency[inside]
-        weight = band_taper(f, band) * _without_lines(noise.at(f))
-        power = auto[inside]
-        floor = np.full(len(f), 1e-4 * float(np.median(power)) + 1e-300)
-        if self.whole:
-            # Without a lag window the holes between a voice's harmonics stand open: Wiener's floor keeps noise out.
-            floor += self.length * noise.at(f) / max(self._gain(), 1e-6) ** 2
-        response = weight * cross[inside] / (power + floor)
-        omega = 2.0 * np.pi * f / self.rate_hz
-        size = 2 * (len(frequency) - 1)
+        local = self._response(band, noise)
+        f, weight, power, floor = local.frequency_hz, local.weight, local.power, local.floor
+        response, omega, size, flatten = local.response, local.omega, local.size, local.flatten
         lag = _climb_envelope(response, omega, search, size)
         if lag is None:
             return None
@@ -163,7 +168,7 @@ class LocalPair:
         curvature = second.real + first.imag**2 / magnitude
         if curvature >= 0.0:
             return None
-        density = weight**2 * noise.at(f) * flatten[inside] * power / (power + floor) ** 2
+        density = weight**2 * noise.at(f) * flatten * power / (power + floor) ** 2
         variance = 0.5 * size * float(np.sum((omega - instantaneous) ** 2 * density)) / curvature**2
         predicted = size * float(np.sum(density))  # mean square of |z| from noise alone
         ratio = self._floor_ratio(response, omega, lag, density, predicted, size)
@@ -173,6 +178,37 @@ class LocalPair:
             level=magnitude / float((weight * power / (power + floor)).sum()),
             polarity=1 if _carrier_sign(turned, weight) >= 0 else -1,
             floor_ratio=ratio,
+        )
+
+    def envelope(self, band: Band, noise: NoiseModel, reach: int) -> tuple[float, float, Real]:
+        """(first lag, step, envelope) of the very response whose peak `arrival` takes, up to `reach` samples around
+        `centre`, for a reader's eye. Lag and step in samples."""
+        local = self._response(band, noise)
+        fine = fast_length(8 * len(local.omega))
+        step = local.size / fine
+        count = min(int(reach / step), fine // 2 - 1)
+        whole = np.abs(np.fft.ifft(local.response, fine))
+        return self.centre - count * step, step, np.asarray(whole[np.arange(-count, count + 1)])
+
+    def _response(self, band: Band, noise: NoiseModel) -> _Response:
+        frequency, cross, auto, flatten = self.transfer(band)
+        inside = (frequency > band.low_hz) & (frequency < band.high_hz)
+        f = frequency[inside]
+        weight = band_taper(f, band) * _without_lines(noise.at(f))
+        power = auto[inside]
+        floor = np.full(len(f), 1e-4 * float(np.median(power)) + 1e-300)
+        if self.whole:
+            # Without a lag window the holes between a voice's harmonics stand open: Wiener's floor keeps noise out.
+            floor += self.length * noise.at(f) / max(self._gain(), 1e-6) ** 2
+        return _Response(
+            frequency_hz=f,
+            omega=2.0 * np.pi * f / self.rate_hz,
+            size=2 * (len(frequency) - 1),
+            weight=weight,
+            power=power,
+            floor=floor,
+            flatten=flatten[inside],
+            response=weight * cross[inside] / (power + floor),
         )
 
     def _gain(self) -> float:

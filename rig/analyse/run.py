@@ -10,6 +10,7 @@ import numpy as np
 from rig.analyse import checks
 from rig.analyse.choose import LEAK_S, Choice, choose, stable_distance
 from rig.analyse.confirm import by_consensus, look_before, rescue
+from rig.analyse.curves import CurveKeeper
 from rig.analyse.examine import PRE_S, Evidence, examine
 from rig.analyse.levels import LevelMeter
 from rig.analyse.pairing import Pairing, pair_responses
@@ -31,11 +32,12 @@ def analyse_run(
     hints: AnalysisHints | None = None,
     run: int = 1,
     on_trial: OnTrial | None = None,
+    keeper: CurveKeeper | None = None,
 ) -> RunAnalysis:
     """Finds the stimuli on the reference channel, their arrivals on the ear channel, and judges each.
 
     `on_trial` sees each trial provisionally as it is examined, before the run's other trials are asked; a later word
-    may differ. The result is a function of the frames and the hints alone.
+    may differ. `keeper` keeps what a page shows of them. The result is a function of the frames and the hints alone.
     """
     hints = hints or AnalysisHints()
     rate = float(source.rate_hz)
@@ -47,7 +49,7 @@ def analyse_run(
         return _without_stimuli(source, meter, run)
     shape = found.shape
     lags = _lag_range(hints)
-    evidence = _examine_all(source, roles, found, lags, shape, hints, meter, on_trial)
+    evidence = _examine_all(source, roles, found, lags, shape, hints, meter, on_trial, keeper)
     if not evidence:
         return _without_stimuli(source, meter, run)
     located = [single_shot(e, shape) is None for e in evidence]
@@ -56,7 +58,7 @@ def analyse_run(
         half = 0.5 * _closest(evidence, rate)
         centred = LagRange(max(lags.low_s, pairing.centre_s - half), pairing.centre_s + half, pairing.centre_s + half)
         if hints.max_latency_s is None or pairing.centre_s <= hints.max_latency_s:
-            evidence = _examine_all(source, roles, found, centred, shape, hints, None, None)
+            evidence = _examine_all(source, roles, found, centred, shape, hints, None, None, keeper)
     witness = compare([e.reference_frame for e in evidence], stamps_s(hints.fired, hints.spacing_s), rate)
     spread = stable_distance(evidence, rate)
     context = Context(shape, rate, hints, source.n_frames, witness.lost, max(0.0, lags.low_s), spread / rate)
@@ -113,17 +115,23 @@ def _examine_all(
     hints: AnalysisHints,
     meter: LevelMeter | None,
     on_trial: OnTrial | None,
+    keeper: CurveKeeper | None,
 ) -> list[Evidence]:
     rate = float(source.rate_hz)
     context = Context(shape, rate, hints, source.n_frames, {}, max(0.0, lags.low_s))
     evidence: list[Evidence] = []
     feed = meter.feed if meter is not None else (lambda _: None)
     for window, similar, offset in windows(source, roles, found, lags, feed):
-        e = replace(examine(window, shape, rate, source.full_scale), similar=similar, offset=offset)
+        seen = examine(window, shape, rate, source.full_scale, keep_views=keeper is not None)
+        e = replace(seen, similar=similar, offset=offset)
+        if on_trial is not None or keeper is not None:
+            provisional = judge(e, Choice(e.arrivals[-1], None) if e.arrivals else None, context)
+            if on_trial is not None:
+                on_trial(provisional)
+            if keeper is not None:
+                keeper.see(window, shape, e, provisional)
+                e = replace(e, location=None if e.location is None else replace(e.location, views=None))
         evidence.append(e)
-        if on_trial is not None:
-            provisional = Choice(e.arrivals[-1], None) if e.arrivals else None
-            on_trial(judge(e, provisional, context))
     return evidence
 
 

@@ -18,6 +18,7 @@ from rig.cli.devices import devices
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.measure import measure
+from rig.cli.report import report
 from rig.cli.sessions import sessions_app
 from rig.cli.sim import sim_app
 from rig.cli.sut import sut_app
@@ -38,6 +39,7 @@ app.command("analyze")(analyze)
 app.command("export")(export)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
+app.command("report")(report)
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(sim_app, name="sim")

@@ -70,6 +70,10 @@ def measure(
     limit: Limit = None,
     blank: Annotated[bool, typer.Option("--blank/--no-blank", help="first a run with the system muted")] = True,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="folder for the session")] = None,
+    page: Annotated[bool, typer.Option("--report", help="also write an HTML page beside the session")] = False,
+    page_to: Annotated[
+        Path | None, typer.Option("--report-to", metavar="FILE", help="the same, to a file of your choice")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -88,7 +92,8 @@ def measure(
     from rig.cli.bench_choice import BenchOptions, choose_bench, is_simulated
     from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
-    from rig.cli.pipeline import Choices, report_on
+    from rig.cli.page_file import page_path, write_page
+    from rig.cli.pipeline import Choices, report_on, report_with_exhibits
     from rig.cli.progress import open_display
     from rig.cli.quiet import quiet_libraries
     from rig.cli.record import MeasureOptions, record, session_folder
@@ -112,6 +117,7 @@ def measure(
         blank=blank,
         out=out,
     )
+    page_file = None if page_to is None else page_path(Path(), page_to)
     plays = port == "none" or options.lead_in is not None or wav is not None
     wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays)
     with contextlib.ExitStack() as stack:
@@ -128,8 +134,17 @@ def measure(
             error.remedy = f"{error.remedy}; {_kept(folder)}"
             raise
         key = key_of(folder)
-        report = report_on(folder, Choices(), display)
+        if not page and page_file is None:
+            report = report_on(folder, Choices(), display)
+        else:
+            from rig.report.html.page import render_page
+
+            page_file = page_file or page_path(folder, None)
+            report, exhibits = report_with_exhibits(folder, Choices(), display)
+            write_page(page_file, render_page(report, exhibits))
     keep(key, report)
+    if page_file is not None and not quiet:
+        print(f"page written to {page_file}", file=sys.stderr)
     if not quiet:
         print(f"session kept in {folder}", file=sys.stderr)
     raise typer.Exit(emit(report, as_json, verbose))

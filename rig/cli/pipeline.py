@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rig.analyse.blank import analyse_blank
 from rig.analyse.clockfacts import clock_facts
+from rig.analyse.curves import CurveKeeper
 from rig.analyse.run import analyse_run
 from rig.cli.options import check_channels, check_window
 from rig.cli.progress import Display
+from rig.domain.exhibits import Exhibits, RunExhibits
 from rig.domain.records import AnalysisHints, BenchKind, BlankFloor, ChannelRoles, RunAnalysis
 from rig.domain.report import MeasurementFacts, Report
 from rig.errors import BadInput
 from rig.recording import open_recording
 from rig.report.summary import summarise
 from rig.session import Session, open_session
+from rig.session.read import hash_file
 
 MANIFEST = "manifest.json"
 
@@ -54,21 +58,45 @@ class Choices:
 
 def report_on(path: Path, choices: Choices, display: Display) -> Report:
     """The report on a session folder (or its manifest) or on a recording. Raises BadInput and UsageError."""
+    return _report_on(path, choices, display, None)
+
+
+def report_with_exhibits(path: Path, choices: Choices, display: Display) -> tuple[Report, Exhibits]:
+    """The same report, and what a page shows beside it. Raises BadInput and UsageError."""
+    runs: list[RunExhibits] = []
+    report = _report_on(path, choices, display, runs)
+    if report.facts.session is None:
+        return report, Exhibits(tuple(runs), ((path.name, hash_file(path)),))
+    with closing(open_session(path)) as session:
+        files = tuple(sorted(session.checked.files.items()))
+        return report, Exhibits(tuple(runs), files, _making(session.manifest))
+
+
+def _report_on(path: Path, choices: Choices, display: Display, kept: list[RunExhibits] | None) -> Report:
     if path.is_dir() or path.name == MANIFEST:
-        session = open_session(path)
-        try:
-            return _on_session(session, choices.over(session.manifest.get("choices")), display)
-        finally:
-            session.close()
-    return _on_file(path, choices, display)
+        with closing(open_session(path)) as session:
+            return _on_session(session, choices.over(session.manifest.get("choices")), display, kept)
+    return _on_file(path, choices, display, kept)
 
 
-def _on_file(path: Path, choices: Choices, display: Display) -> Report:
+def _making(manifest: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What a manifest says of the session's making that the report does not: when, and by which board."""
+    board = manifest.get("board")
+    parts = {"started": manifest.get("started")}
+    if isinstance(board, dict):
+        parts |= {f"board {name}": board.get(name) for name in ("board", "build", "uid", "protocol", "table_hash")}
+    return tuple((name, str(value)) for name, value in parts.items() if value is not None)
+
+
+def _on_file(path: Path, choices: Choices, display: Display, kept: list[RunExhibits] | None) -> Report:
     with open_recording(path) as source:
         roles = _roles(choices, ChannelRoles(0, 1), source.n_channels, path.name)
         hints = AnalysisHints(min_latency_s=choices.min_latency_s, max_latency_s=choices.max_latency_s)
         with display.analysing(1, 1, None):
-            run = analyse_run(source, roles, hints, run=1, on_trial=display.trial)
+            keeper = None if kept is None else CurveKeeper(1, source.rate_hz)
+            run = analyse_run(source, roles, hints, run=1, on_trial=display.trial, keeper=keeper)
+        if kept is not None and keeper is not None:
+            kept.append(keeper.exhibits())
         facts = MeasurementFacts(
             mode="call",
             bench=BenchKind.FILE,
@@ -84,7 +112,7 @@ def _on_file(path: Path, choices: Choices, display: Display) -> Report:
     return summarise([run], facts)
 
 
-def _on_session(session: Session, choices: Choices, display: Display) -> Report:
+def _on_session(session: Session, choices: Choices, display: Display, kept: list[RunExhibits] | None) -> Report:
     window = choices.min_latency_s, choices.max_latency_s
     check_window(*window)
     blank, runs, notes = None, [], [*session.caveats, *session.verify()]
@@ -98,7 +126,10 @@ def _on_session(session: Session, choices: Choices, display: Display) -> Report:
         roles = _roles(choices, session.roles, run.source.n_channels, f"run {run.number}")
         hints = run.hints(blank, *window)
         with display.analysing(number, len(session.runs), run.plan.count):
-            analysis = analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial)
+            keeper = None if kept is None else CurveKeeper(run.number, run.source.rate_hz)
+            analysis = analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial, keeper=keeper)
+            if kept is not None and keeper is not None:
+                kept.append(keeper.exhibits())
             clocks = clock_facts(analysis, run.source, roles.ref, run.clocks(session.tick_rate_hz))
             runs.append(replace(analysis, clocks=clocks))
     return summarise(runs, _session_facts(session, choices, roles, blank, runs, notes))

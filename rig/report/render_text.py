@@ -44,7 +44,7 @@ class _Page:
 def render_text(report: Report, verbose: bool = False, colour: bool = False) -> str:
     """The whole report, ending in a newline. `verbose` adds the budget and every trial; `colour` adds ANSI codes."""
     page = _Page(colour)
-    page.wrap(_opening(report.facts), first="", style=YELLOW if report.facts.bench is BenchKind.SIMULATED else DIM)
+    page.wrap(opening(report.facts), first="", style=YELLOW if report.facts.bench is BenchKind.SIMULATED else DIM)
     page.add()
     if report.latency is not None:
         _headline(page, report, report.latency)
@@ -76,7 +76,7 @@ def render_text(report: Report, verbose: bool = False, colour: bool = False) -> 
     return page.text()
 
 
-def _opening(facts: MeasurementFacts) -> str:
+def opening(facts: MeasurementFacts) -> str:
     if facts.bench is BenchKind.SIMULATED:
         seed = "" if facts.seed is None else f", seed {facts.seed}"
         return f"SIMULATED BENCH: scenario {facts.scenario or ABSENT}{seed}. No hardware was measured."
