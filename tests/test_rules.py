@@ -53,6 +53,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.recording": (ON_DISK, {"numpy", "soundfile"}),
     "rig.session": (ON_DISK, {"numpy"}),
     "rig.bench": (ON_DISK | {"rig.calibration", "rig.bench"}, {"numpy"}),
+    "rig.marks": (set(), set()),
     "rig.environment": ({"rig.errors"}, set()),
     "rig.firmware": ({"rig.errors", "rig.firmware"}, set()),
     "rig.virtual": ({"rig.errors", "rig.domain", "rig.virtual"}, set()),
@@ -62,8 +63,9 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.cli": ({"rig"}, {"typer", "click", "rich", "numpy"}),
 }
 
-MAY_READ_TIME = {"rig/acquire/link.py", "rig/cli/progress.py"}
-"""The real clock, and the display's. Everything else is told the time through `HostTime`."""
+MAY_READ_TIME = {"rig/acquire/link.py", "rig/cli/progress.py", "rig/marks.py"}
+"""The real clock, the display's, and the one that a system under test stamps with. Everything
+else is told the time through `HostTime`."""
 
 MAY_READ_DATE = {"rig/cli/"}
 """The date that a session or a report carries is handed down from the command line."""

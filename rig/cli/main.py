@@ -17,6 +17,7 @@ from rig.cli.analyze import analyze
 from rig.cli.devices import devices
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
+from rig.cli.marks import marks
 from rig.cli.measure import measure
 from rig.cli.report import report
 from rig.cli.sessions import sessions_app
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command("measure")(measure)
 app.command("analyze")(analyze)
 app.command("export")(export)
+app.command("marks")(marks)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
 app.command("report")(report)
