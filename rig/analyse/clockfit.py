@@ -229,7 +229,7 @@ def fit_clocks(
         slack = COVER * np.stack([wheel.u_s(received), wheel.u_s(sent)])
     bounds = _Bounds(x, low, x2, high, slack)
     windows: list[Window] = []
-    for first_s, last_s in _spans(float(x.min()), float(x2.max()), window_s):
+    for first_s, last_s in _spans(x, float(x2.max()), window_s):
         windows += bounds.windows(first_s, last_s, curve)
     if not windows:
         return ClockFit(wheel, (), tick_s, span, "the clock exchanges contradict each other: no line keeps all bounds")
@@ -283,14 +283,19 @@ class _Bounds:
         return self.windows(first_s, middle_s, curve) + self.windows(middle_s, last_s, curve)
 
 
-def _spans(first_s: float, last_s: float, longest_s: float) -> list[tuple[float, float]]:
-    """Equal spans that overlap by half and cover the whole, each at most `longest_s` (a single one: a quarter more)."""
+def _spans(x: Floats, last_s: float, longest_s: float) -> list[tuple[float, float]]:
+    """Equal spans that overlap by half and cover all from the least of `x`, shape (n,), to `last_s`, each at most
+    `longest_s` (a single one: a quarter more). Of many only those that hold one of `x`: stamps that lie may be years
+    apart, and between them there is nothing to fit."""
+    first_s = float(x.min())
     length_s = last_s - first_s
     if length_s <= 1.25 * longest_s:
         return [(first_s, last_s)]
     n = int(np.ceil(2.0 * length_s / longest_s)) - 1
     half = length_s / (n + 1)
-    return [(first_s + k * half, first_s + (k + 2) * half) for k in range(n)]
+    at = np.unique(np.floor((x - first_s) / half))
+    held = np.unique(np.clip(np.concatenate([at - 1.0, at]), 0.0, n - 1.0))
+    return [(first_s + k * half, first_s + (k + 2.0) * half) for k in held.tolist()]
 
 
 def _is_possible(e: ClockExchange) -> bool:

@@ -138,3 +138,10 @@ def test_stamps_of_any_kind_end_in_maps_or_a_refusal(
     assert np.all(mapped.low_s[known] <= mapped.high_s[known] + 1e-6)
     for drift in (found.audio_host_drift, found.mcu_host_drift, found.audio_mcu_drift):
         assert drift is None or drift.low_ppm <= drift.ppm <= drift.high_ppm
+
+
+def test_one_stamp_from_years_ahead_costs_no_memory() -> None:
+    """A board whose count lies: its stamp is 142 years on, and the time between holds nothing to fit."""
+    exchanges = [ClockExchange(1.0 * i, 1_000_000 * i, 1_000_000 * i + 5, 1.0 * i + 0.01) for i in range(20)]
+    lying = ClockExchange(30.0, 2**52, 2**52 + 9, 30.1)
+    assert len(fit_clocks([*exchanges, lying], 1e6).windows) < 10
