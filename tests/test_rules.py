@@ -42,6 +42,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.export": ({"rig.errors", "rig.export"}, set()),
     "rig.export.parquet": ({"rig.errors", "rig.export"}, {"duckdb"}),
     "rig.shelf": ({"rig.errors", "rig.strictjson", "rig.report.digits", "rig.shelf"}, set()),
+    "rig.verdict": ({"rig.errors", "rig.report.digits", "rig.report.difference", "rig.verdict"}, set()),
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),
     "rig.sim.opus": (OF_THE_WORLD, {"numpy", "scipy", "av"}),
     "rig.calibration": ({"rig.errors", "rig.domain"}, set()),

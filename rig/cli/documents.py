@@ -18,6 +18,11 @@ from rig.shelf.cache import ResultCache
 
 MANIFEST = "manifest.json"
 
+_READ = (
+    *("mode", "bench", "device", "scenario", "asked", "granted", "claimed_s", "plan", "channels", "window_s", "blank"),
+    *("corrections", "environment", "build", "session", "cut_short", "mixture", "stages", "rig_version"),
+)
+
 
 def document_of(source: Path, quiet: bool) -> dict[str, Any]:
     """The document (docs/measurement.schema.json) of a session folder, a recording or a document in a file.
@@ -29,6 +34,29 @@ def document_of(source: Path, quiet: bool) -> dict[str, Any]:
     key = _key(cache, source)
     kept = None if cache is None or key is None else cache.document(key)
     return analysed(source, quiet, cache, key) if kept is None else kept
+
+
+def whole_document_of(source: Path, quiet: bool) -> dict[str, Any]:
+    """`document_of`, with its figures there as docs/measurement.schema.json has them: a document in a file may be cut.
+
+    Raises BadInput where what a verdict reads is missing or of another kind."""
+    document = document_of(source, quiet)
+    try:
+        figures = [document["latency_s"], *(run["latency_s"] for run in document["runs"])]
+        counts = [run[key] for run in document["runs"] for key in ("n_accepted", "n_trials")]
+        for name in ("median", "low", "high", "min", "max", "range", "n"):
+            counts += [figure[name] for figure in figures if figure is not None]
+        if not all(isinstance(value, int | float) for value in counts):
+            raise TypeError("a figure is no number")
+        for key in _READ:
+            document[key]
+    except (KeyError, TypeError) as error:
+        raise BadInput(
+            f"{source.name} is not a whole document of a measurement ({type(error).__name__}: {error})",
+            "a document as rig analyze --json of this version writes it",
+            "make it again from the session or the recording",
+        ) from error
+    return document
 
 
 def analysed(source: Path, quiet: bool, cache: ResultCache | None, key: str | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import typer
 
 from rig import __version__
 from rig.cli.analyze import analyze
+from rig.cli.compare import compare
 from rig.cli.devices import devices
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
@@ -23,6 +24,7 @@ from rig.cli.report import report
 from rig.cli.sessions import sessions_app
 from rig.cli.sim import sim_app
 from rig.cli.sut import sut_app
+from rig.cli.validate import validate
 from rig.cli.virtual import virtual_app
 from rig.errors import EXIT_INTERRUPTED, RigError, UsageError
 
@@ -37,11 +39,13 @@ app = typer.Typer(
 )
 app.command("measure")(measure)
 app.command("analyze")(analyze)
+app.command("compare")(compare)
 app.command("export")(export)
 app.command("marks")(marks)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
 app.command("report")(report)
+app.command("validate")(validate)
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(sim_app, name="sim")

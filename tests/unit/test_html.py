@@ -18,7 +18,8 @@ from rig.domain.exhibits import Curve, Exhibits, RunExhibits, TrialCurves
 from rig.domain.records import Reason
 from rig.domain.report import Report
 from rig.errors import UsageError
-from rig.report.html.comparison import difference_s, render_comparison, settings_apart
+from rig.report.difference import difference_s, settings_apart
+from rig.report.html.comparison import render_comparison
 from rig.report.html.pack import pack
 from rig.report.html.page import render_page
 from rig.report.html.stages import waterfall

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from rig.domain.report import Report
+from rig.report.difference import Json, Named, difference_s, settings_apart
 from rig.report.digits import ABSENT, decimals_for
 from rig.report.html import charts
 from rig.report.html.markup import Child, Markup, el, join, section, table, time
@@ -15,24 +15,6 @@ from rig.report.html.page import document_of
 from rig.report.html.svg import run_kind
 from rig.report.render_json import render_json
 from rig.report.render_text import opening
-
-Json = dict[str, Any]
-Named = tuple[str, Json]
-
-SETTINGS = ("mode", "bench", "device", "scenario", "asked", "granted", "claimed_s", "plan", "channels", "window_s")
-
-
-def difference_s(before: Json, after: Json) -> tuple[float, float, float]:
-    """(difference of the medians, low, high), s, of two `latency_s` objects; positive: `after` is later.
-
-    The interval is put together from both intervals as for independent estimates (Zou and Donner, Statistics in
-    Medicine 27, 2008, 1693-1702). What the two measurements share, such as an uncalibrated path, is in both intervals
-    and cancels in the difference: it errs to the wide side.
-    """
-    d = after["median"] - before["median"]
-    low = d - math.hypot(after["median"] - after["low"], before["high"] - before["median"])
-    high = d + math.hypot(after["high"] - after["median"], before["median"] - before["low"])
-    return d, low, high
 
 
 def render_comparison(reports: Sequence[tuple[str, Report]]) -> str:
@@ -87,30 +69,6 @@ def _verdict(first: Named, other: Named) -> Markup:
         if mixture
         else None,
     )
-
-
-def settings_apart(named: Sequence[Named]) -> list[tuple[str, list[Any]]]:
-    """(name, value in each) of every recorded circumstance in which the documents differ."""
-    flat = [_flat(d) for _, d in named]
-    keys = dict.fromkeys(key for one in flat for key in one)
-    rows = [(key, [one.get(key) for one in flat]) for key in keys]
-    return [(key, values) for key, values in rows if any(value != values[0] for value in values)]
-
-
-def _flat(d: Json) -> Json:
-    found: Json = {"rig version": d["rig_version"]}
-    parts: Json = {name: d[name] for name in SETTINGS}
-    parts["band_hz"] = next((r["band_hz"] for r in d["runs"] if r["band_hz"] is not None), None)
-    parts["blank run made"] = d["blank"]["made"]
-    parts["corrections"] = ", ".join(c["name"] for c in d["corrections"])
-    parts["environment"] = d["environment"]
-    for name, value in parts.items():
-        if isinstance(value, dict):
-            # The device is named once, and the spacing is drawn anew for each session.
-            found |= {f"{name}: {key}": item for key, item in value.items() if key not in ("spacing_s", "device")}
-        else:
-            found[name] = value
-    return found
 
 
 def _settings(named: Sequence[Named], differing: list[tuple[str, list[Any]]]) -> Markup:
