@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -17,6 +18,12 @@ RUN_VARIABLE = "RIG_RUN"
 """Set in the command's environment: the number of the run it is started for, from 1."""
 
 _TAIL_BYTES = 2000  # of the command's output that an error quotes
+
+READY_WITHIN_S = 60.0
+"""How long a command may take to say that it is ready. A browser on a busy machine needs ten seconds."""
+
+_LOOK_EVERY_S = 0.05
+_LOOK_BYTES = 1 << 20  # of output before it is ready, in which the line is looked for
 
 
 class SelfRunningSystem:
@@ -35,14 +42,24 @@ class SelfRunningSystem:
 class CommandSystem:
     """A command started afresh for each run, in a process group of its own, and stopped with all its children.
 
-    `ready_s` is how long it is given to come up before the stimuli may start; it must live through it. Stopping sends
+    `ready_s` is how long it is given to come up before the stimuli may start; it must live through it. With `says`, a
+    line of its output that begins so ends the wait, which may then take up to `within_s`. Stopping sends
     SIGTERM to the group and SIGKILL after `stop_s`. Its output goes to `log` where given, else to a temporary file that
     is only quoted in errors. `ended_early` says in words when it ended by itself during a run; None when it did not.
     """
 
     can_stop = True
 
-    def __init__(self, command: str, *, ready_s: float = 2.0, stop_s: float = 3.0, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        *,
+        ready_s: float = 2.0,
+        says: str | None = None,
+        within_s: float = READY_WITHIN_S,
+        stop_s: float = 3.0,
+        log: Path | None = None,
+    ) -> None:
         """Raises UsageError for a command that cannot be split into words."""
         try:
             self._words = shlex.split(command)
@@ -53,11 +70,14 @@ class CommandSystem:
         if not self._words:
             raise UsageError("the command of the system under test is empty", "a command", "give --sut a command")
         self._ready_s = ready_s
+        self._says = says
+        self._within_s = within_s
         self._stop_s = stop_s
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._run = 0
+        self._begin = 0
         self.ended_early: str | None = None
 
     def start(self, run: int) -> None:
@@ -68,6 +88,7 @@ class CommandSystem:
         try:
             # Buffering off: nothing of rig's own is ever written here, the child writes to the descriptor.
             self._output = open(self._log, "ab+", buffering=0) if self._log else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            self._begin = os.fstat(self._output.fileno()).st_size  # a log holds the runs before
             self._process = subprocess.Popen(
                 self._words,
                 stdin=subprocess.DEVNULL,
@@ -84,16 +105,47 @@ class CommandSystem:
                 "a command that this user may run",
                 "run it by hand once: " + shlex.join(self._words),
             ) from error
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(self._ready_s)
-            said = self._tail()
-            self._kill_group(signal.SIGKILL)  # what it left behind
-            self._forget()
-            raise BenchNotReady(
-                f"the system under test {_ending(code)} within {self._ready_s:g} s of its start{said}",
-                "a command that keeps running until rig stops it",
-                "run it by hand once: " + shlex.join(self._words),
-            )
+        waited_s = self._ready_s if self._says is None else self._within_s
+        code = self._wait(waited_s) if self._says is None else self._wait_until_said(self._says)
+        if code is None:
+            return
+        said = self._tail()
+        self._kill_group(signal.SIGKILL)  # what it left behind
+        self._forget()
+        raise BenchNotReady(
+            f"the system under test {_ending(code)} within {waited_s:g} s of its start{said}",
+            "a command that keeps running until rig stops it",
+            "run it by hand once: " + shlex.join(self._words),
+        )
+
+    def _wait(self, seconds: float) -> int | None:
+        """The command's exit code, where it ends in that time."""
+        assert self._process is not None
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _wait_until_said(self, line: str) -> int | None:
+        """None once a line of its output begins with `line`; its exit code where it ends before.
+
+        Raises BenchNotReady, the command stopped, where neither comes in time.
+        """
+        assert self._output is not None
+        wanted = b"\n" + line.encode()
+        for _ in range(math.ceil(self._within_s / _LOOK_EVERY_S)):
+            code = self._wait(_LOOK_EVERY_S)
+            if wanted in b"\n" + os.pread(self._output.fileno(), _LOOK_BYTES, self._begin):
+                return None
+            if code is not None:
+                return code
+        said = self._tail()
+        self.stop()
+        raise BenchNotReady(
+            f"the system under test has not said that it is ready in {self._within_s:g} s{said}",
+            f"a line of its output that begins with {line!r}",
+            "run it by hand once: " + shlex.join(self._words),
+        )
 
     def stop(self) -> None:
         """Stops the command and its children; idempotent."""

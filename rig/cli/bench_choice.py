@@ -21,7 +21,8 @@ BACKENDS = ("sounddevice", "pyaudio")
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What the command line says about the bench. `plays`: the interface has to play something itself."""
+    """What the command line says about the bench. `plays`: the interface has to play something itself. `sut_ready`: how
+    the line begins by which the system says that it is ready."""
 
     device: str
     port: str
@@ -30,6 +31,7 @@ class BenchOptions:
     backend: str
     inputs: int
     plays: bool
+    sut_ready: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ def choose_bench(options: BenchOptions, chatter: Chatter | None = None) -> Chose
     simulated bench emulated. Raises DeviceNotFound and DeviceAmbiguous for a device, PortNotFound and PortDenied for a
     port, MissingLibrary where a library or the emulator is missing, UsageError where the options contradict each other.
     """
+    if options.sut is None and options.sut_ready is not None:
+        raise UsageError(
+            "--sut-ready without --sut: there is no command whose output could be read",
+            "--sut with the command that starts the system",
+            "give --sut, or leave --sut-ready out",
+        )
     return _simulated(options) if is_simulated(options.device) else _real(options, chatter)
 
 
@@ -94,7 +102,7 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
 
     time = SystemTime()
     audio = open_backend(options.backend, time, options.plays, chatter)
-    system = SelfRunningSystem() if options.sut is None else CommandSystem(options.sut)
+    system = SelfRunningSystem() if options.sut is None else CommandSystem(options.sut, says=options.sut_ready)
     chosen = audio.choose(options.device, options.inputs)
     pipe = None
     if options.port != "none":

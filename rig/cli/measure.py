@@ -60,6 +60,10 @@ def measure(
         str, typer.Option("--mode", metavar="call", help="what the ear hears: a call's delayed copy")
     ] = "call",
     sut: Annotated[str | None, typer.Option("--sut", metavar="CMD", help="command that starts the system")] = None,
+    sut_ready: Annotated[
+        str | None,
+        typer.Option("--sut-ready", metavar="TEXT", help="wait for a line of its output that begins so; else 2 s"),
+    ] = None,
     build: Annotated[
         str | None, typer.Option("--build", metavar="TEXT", help="which build of the system this is: kept, and listed")
     ] = None,
@@ -119,7 +123,7 @@ def measure(
     )
     page_file = None if page_to is None else page_path(Path(), page_to)
     plays = port == "none" or options.lead_in is not None or wav is not None
-    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays)
+    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays, sut_ready)
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)

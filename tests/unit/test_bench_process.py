@@ -92,6 +92,45 @@ def test_a_command_that_ends_at_once_is_not_ready() -> None:
     system.stop()
 
 
+SLOW = """import time
+print('not ready', flush=True)
+time.sleep(0.3)
+print('ready: 48000 Hz', flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_command_that_says_when_it_is_ready_is_waited_for(tmp_path: Path, kept: bool) -> None:
+    code = tmp_path / "slow.py"
+    code.write_text(SLOW)
+    log = tmp_path / "sut.log" if kept else None
+    system = CommandSystem(f"{PYTHON} {code}", says="ready", log=log)
+    for run in (1, 2):  # the log of the first run holds the word already
+        began_s = time.monotonic()
+        system.start(run)
+        assert 0.3 <= time.monotonic() - began_s < 30.0
+        assert system._process is not None
+        assert alive(system._process.pid)
+        system.stop()
+
+
+def test_a_command_that_never_says_it_is_stopped(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    code = f"import os, time; open({str(note)!r}, 'w').write(f'{{os.getpid()}}\\n'); print('opening'); time.sleep(60)"
+    system = CommandSystem(f'{PYTHON} -uc "{code}"', says="ready", within_s=1.0)
+    with pytest.raises(BenchNotReady, match="has not said that it is ready in 1 s: opening") as caught:
+        system.start(1)
+    assert "'ready'" in caught.value.expected
+    assert not alive(int(note.read_text()))
+
+
+def test_a_command_that_ends_before_it_is_ready() -> None:
+    system = CommandSystem(f"""{PYTHON} -c "print('no microphone'); raise SystemExit(4)" """, says="ready")
+    with pytest.raises(BenchNotReady, match="ended with exit code 4 within 60 s of its start: no microphone"):
+        system.start(1)
+
+
 def test_a_command_that_ends_during_a_run_is_told(tmp_path: Path) -> None:
     note = tmp_path / "note"
     code = f"import os, signal; open({str(note)!r}, 'w').write('x\\n'); os.kill(os.getpid(), signal.SIGSEGV)"

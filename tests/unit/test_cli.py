@@ -115,6 +115,7 @@ def test_stimuli() -> None:
         (["measure", "--device", "sim", "--stimulus", "wav:absent.wav"], 2, "absent.wav does not exist"),
         (["measure", "--device", "sim", "--spacing", "50ms"], 2, "each sounds for 0.10 s"),
         (["measure", "--device", "USB Audio", "--port", "emulated"], 2, "only the simulated bench brings an emulated"),
+        (["measure", "--device", "sim", "--sut-ready", "up"], 2, "--sut-ready without --sut"),
         (["measure", "--device", "USB Audio", "--backend", "alsa"], 2, "--backend alsa"),
         (["devices", "--backend", "alsa"], 2, "--backend alsa"),
         (["measure", "--device", "sim:nowhere"], 4, "no simulated scenario is called 'nowhere'"),
