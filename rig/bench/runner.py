@@ -9,7 +9,7 @@ import contextlib
 
 from rig.bench.plan import BenchPlan, blank_plan, check_plan
 from rig.bench.run import record_run
-from rig.domain.seams import AudioBackend, HostTime, ProgressSink, StimulusLink, SystemUnderTest
+from rig.domain.seams import AudioBackend, HostTime, MarksSource, ProgressSink, StimulusLink, SystemUnderTest
 from rig.errors import RigError
 from rig.session.writer import SessionWriter
 
@@ -22,8 +22,10 @@ def run_plan(
     time: HostTime,
     writer: SessionWriter,
     progress: ProgressSink,
+    marks: MarksSource | None = None,
 ) -> None:
-    """Records every run of `plan` into `writer` and finishes the session.
+    """Records every run of `plan` into `writer` and finishes the session. What the system marked comes along after
+    each run, from `marks`; where nothing comes, the measurement stands without.
 
     `progress` hears: blank_skipped {reason}; run_started {run, kind, count, granted}; armed {run, armed}; block {run,
     n_frames, rate_hz, frames}; stimulus {run, index, count, near_frame (frame of the recording, within about 0.1 s),
@@ -36,7 +38,7 @@ def run_plan(
     status = "lost"
     try:
         check_plan(plan, has_board=link is not None)
-        _record_all(plan, audio, link, system, time, writer, progress)
+        _record_all(plan, audio, link, system, time, writer, progress, marks)
         status = "complete"
     except KeyboardInterrupt:
         status = "interrupted"
@@ -65,6 +67,7 @@ def _record_all(
     time: HostTime,
     writer: SessionWriter,
     progress: ProgressSink,
+    marks: MarksSource | None,
 ) -> None:
     if plan.blank and system.can_stop:
         system.stop()
@@ -81,3 +84,13 @@ def _record_all(
             system.stop()
             if system.ended_early is not None:
                 writer.event("system_ended", why=system.ended_early)
+            if marks is not None:
+                _keep_marks(number, marks, system.can_stop, writer)
+
+
+def _keep_marks(run: int, marks: MarksSource, stopped: bool, writer: SessionWriter) -> None:
+    """Puts what the system wrote during the run into the session. Nothing that goes wrong here costs the recording."""
+    try:
+        writer.marks(run, marks.collect(whole=stopped))
+    except OSError as error:
+        writer.event("marks_failed", of_run=run, why=(error.strerror or str(error))[:200])

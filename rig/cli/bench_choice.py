@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rig.acquire.chatter import Chatter
+from rig.acquire.marksfile import MarksFile
 from rig.acquire.portaudio import PortBackend
 from rig.domain.records import BenchKind
-from rig.domain.seams import AudioBackend, BytePipe, HostTime, SystemUnderTest
+from rig.domain.seams import AudioBackend, BytePipe, HostTime, MarksSource, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
 
 SIM = "sim"
@@ -32,6 +37,7 @@ class BenchOptions:
     inputs: int
     plays: bool
     sut_ready: str | None = None
+    marks: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ class ChosenBench:
     system: SystemUnderTest
     time: HostTime
     truth: Callable[[], dict[str, Any]] | None
+    marks: MarksSource | None = None
 
 
 def is_simulated(device: str) -> bool:
@@ -119,6 +126,7 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
         system=system,
         time=time,
         truth=None,
+        marks=None if options.marks is None else MarksFile(options.marks),
     )
 
 
@@ -150,6 +158,14 @@ def _simulated(options: BenchOptions) -> ChosenBench:
 
         emulator = emulator_command()
     bench = build_bench(scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator)
+    marks = None
+    if options.marks is not None or bench.spec.marks:
+        # Without a file of the user's choice the simulated system still writes one, and rig reads it.
+        folder = Path(tempfile.mkdtemp(prefix="rig-sim-")) if options.marks is None else options.marks.parent
+        marks = MarksFile(options.marks or folder / "marks.jsonl")
+        if options.marks is None:
+            weakref.finalize(marks, shutil.rmtree, folder, True)
+        bench.keep_diary(marks.path)
     return ChosenBench(
         kind=BenchKind.SIMULATED,
         device=f"{SIM}:{bench.scenario.name}",
@@ -159,4 +175,5 @@ def _simulated(options: BenchOptions) -> ChosenBench:
         system=bench.system,
         time=bench.time,
         truth=bench.truth,
+        marks=marks,
     )

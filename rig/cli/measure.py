@@ -64,6 +64,10 @@ def measure(
         str | None,
         typer.Option("--sut-ready", metavar="TEXT", help="wait for a line of its output that begins so; else 2 s"),
     ] = None,
+    marks: Annotated[
+        Path | None,
+        typer.Option("--marks", metavar="FILE", help="where the system writes its marks: its stages are shown"),
+    ] = None,
     build: Annotated[
         str | None, typer.Option("--build", metavar="TEXT", help="which build of the system this is: kept, and listed")
     ] = None,
@@ -123,7 +127,7 @@ def measure(
     )
     page_file = None if page_to is None else page_path(Path(), page_to)
     plays = port == "none" or options.lead_in is not None or wav is not None
-    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays, sut_ready)
+    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays, sut_ready, marks)
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)

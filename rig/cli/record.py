@@ -111,6 +111,7 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
         },
         # A simulated measurement is the same whenever it is made; a real one is not, and its identity says so.
         "started": None if bench.kind is BenchKind.SIMULATED else datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "host_clock": bench.time.timebase.identity,
         "started_host_s": bench.time.now().seconds,  # the same moment by the clock that stamps the events
         "choices": {
             "min_latency_s": options.min_latency_s,
@@ -130,7 +131,7 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
                 raise
         display.expect_runs(options.runs)
         if bench.truth is None:
-            run_plan(plan, bench.audio, link, bench.system, bench.time, writer, display.bench)
+            run_plan(plan, bench.audio, link, bench.system, bench.time, writer, display.bench, bench.marks)
             return
 
         def progress(event: str, facts: dict[str, object]) -> None:
@@ -139,7 +140,7 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
                 writer.write_truth(bench.truth())
             display.bench(event, facts)
 
-        run_plan(plan, bench.audio, link, bench.system, bench.time, writer, progress)
+        run_plan(plan, bench.audio, link, bench.system, bench.time, writer, progress, bench.marks)
     finally:
         if bench.pipe is not None:
             bench.pipe.close()

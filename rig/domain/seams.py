@@ -21,7 +21,7 @@ from rig.domain.records import (
     StreamGrant,
     StreamSpec,
 )
-from rig.domain.timebase import HostClock, Instant
+from rig.domain.timebase import HostClock, Instant, Timebase
 
 Frames = npt.NDArray[np.float32]
 
@@ -38,8 +38,12 @@ class BytePipe(Protocol):
 
 
 class HostTime(Protocol):
-    """The host's monotonic clock. Only its implementations may call time.* or sleep."""
+    """The host's monotonic clock. Only its implementations may call time.* or sleep.
 
+    The identity of its timebase is the machine's boot, where that can be told."""
+
+    @property
+    def timebase(self) -> Timebase[HostClock]: ...
     def now(self) -> Instant[HostClock]: ...
     def sleep_until(self, instant: Instant[HostClock]) -> None: ...
 
@@ -113,6 +117,16 @@ class SystemUnderTest(Protocol):
     def ended_early(self) -> str | None: ...
     def start(self, run: int) -> None: ...
     def stop(self) -> None: ...
+
+
+class MarksSource(Protocol):
+    """Where the marks of the system under test come from while rig measures."""
+
+    def collect(self, whole: bool) -> bytes:
+        """Lines that came since the last call; `whole`: the system has stopped, so take a line without an end too.
+
+        Raises OSError where they cannot be had; the measurement goes on without."""
+        ...
 
 
 class FrameSource(Protocol):

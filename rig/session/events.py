@@ -23,6 +23,14 @@ class Scheduled:
     stream_frame: int
 
 
+@dataclass(frozen=True, slots=True)
+class MarkLines:
+    """The lines of marks.jsonl, counted from 1, that came during a run."""
+
+    first: int
+    count: int
+
+
 @dataclass(slots=True)
 class RunEvents:
     """What the events say of one run, in the order written."""
@@ -43,6 +51,8 @@ class EventLog:
     runs: dict[int, RunEvents] = field(default_factory=dict)
     blank_skipped: str | None = None  # why no blank run was made
     system_ended: list[str] = field(default_factory=list)  # how the system under test ended by itself
+    marks: dict[int, MarkLines] = field(default_factory=dict)  # by run
+    marks_failed: list[str] = field(default_factory=list)  # why marks are missing
     bad_lines: int = 0
     first_bad: str | None = None  # "line 12: …"
     last_line_cut: bool = False  # normal after a kill
@@ -88,6 +98,12 @@ def _take(log: EventLog, line: dict[str, Any]) -> int:
         return 0
     if kind == "system_ended":
         log.system_ended.append(str(line["why"])[:400])
+        return 1
+    if kind == "marks":
+        log.marks[_whole(line["of_run"])] = MarkLines(_whole(line["first_line"]), _whole(line["n_lines"]))
+        return 1
+    if kind == "marks_failed":
+        log.marks_failed.append(f"the marks of run {_whole(line['of_run'])} were not kept: {str(line['why'])[:200]}")
         return 1
     number = line.get("run")
     if number is None or kind not in _TAKERS:

@@ -18,6 +18,7 @@ _UNIX_S = (1e9, 5e9)  # 2001 to 2128: a count of seconds since 1970
 LONGEST_STAGE_S = 60.0
 _RESTART_S = 0.5  # a seq that goes back by more than this in time is a new count, not a repetition
 _SHOWN = 3
+UNFINISHED = "unfinished: the marks end before it was played"
 
 
 def refuse_wall_clock(clock: str, name: str, line: int) -> None:
@@ -165,14 +166,20 @@ class PartBuilder:
         return made
 
     def _finish(self, rows: dict[int, _Row]) -> tuple[MarkRow, ...]:
-        plays = any(PLAY in row.times_s for row in rows.values())
+        played = [seq for seq, row in rows.items() if PLAY in row.times_s]
+        last_played = max(played, default=0)
         done: list[MarkRow] = []
         earlier: dict[float, int] = {}
         for seq in sorted(rows):
             row = rows[seq]
             problem = row.clash or _stale(row, seq, earlier) or _violation(row, seq)
-            interrupted = row.interrupted or (plays and PACKET in row.times_s and PLAY not in row.times_s)
-            if interrupted and problem is None:
+            unplayed = bool(played) and PACKET in row.times_s and PLAY not in row.times_s
+            # The last frames of a stream were on their way when the system stopped: nothing interrupted them.
+            ended = unplayed and seq > last_played and (row.frame_s or self.header.frame_s) is not None
+            interrupted = row.interrupted or (unplayed and not ended)
+            if ended and problem is None:
+                problem = UNFINISHED
+            elif interrupted and problem is None:
                 problem = "interrupted: it was never played"
             for time_s in row.times_s.values():
                 earlier.setdefault(time_s, seq)
@@ -190,7 +197,7 @@ class PartBuilder:
             )
         told: dict[str, list[str]] = {}
         for made in done:
-            if made.problem is not None:
+            if made.problem is not None and made.problem != UNFINISHED:
                 told.setdefault(made.problem.split(":")[0], []).append(
                     f"seq {made.seq}, line {made.line}: {made.problem}"
                 )

@@ -25,7 +25,7 @@ from rig.domain.records import (
 )
 from rig.errors import BadInput
 from rig.recording import SoundFileSource, open_recording
-from rig.session.events import RunEvents, read_events
+from rig.session.events import MarkLines, RunEvents, read_events
 from rig.session.manifest import Manifest, RunEntry, read_manifest
 
 MANIFEST = "manifest.json"
@@ -152,6 +152,7 @@ class Session:
     no_blank_because: str | None
     truth: dict[str, Any] | None  # None: not simulated
     caveats: tuple[str, ...]
+    mark_lines: dict[int, MarkLines]  # by run: which lines of marks.jsonl came during it
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -191,6 +192,12 @@ class Session:
         rate_hz = board.get("tick_rate_hz") if isinstance(board, dict) else None
         usable = isinstance(rate_hz, int | float) and not isinstance(rate_hz, bool) and 0.0 < rate_hz < 1e12
         return float(rate_hz) if rate_hz is not None and usable else None
+
+    @property
+    def host_clock(self) -> str | None:
+        """Which host clock stamped the events: the boot of the machine, where it was told; None: not known."""
+        clock = self.manifest.get("host_clock")
+        return clock if isinstance(clock, str) and clock else None
 
     @property
     def run_starts_s(self) -> tuple[tuple[int, float], ...]:
@@ -275,7 +282,12 @@ def open_session(path: str | Path) -> Session:
         )
     manifest = read_manifest(strictjson.read_object(folder / MANIFEST), folder, MANIFEST)
     log = read_events(folder / EVENTS)
-    caveats = [*_ending(manifest), *_event_caveats(folder, log.bad_lines, log.first_bad), *log.system_ended]
+    caveats = [
+        *_ending(manifest),
+        *_event_caveats(folder, log.bad_lines, log.first_bad),
+        *log.system_ended,
+        *log.marks_failed,
+    ]
     runs, blank = [], None
     for entry in sorted(manifest.runs, key=lambda entry: entry.number):
         run = SessionRun(entry, log.runs.get(entry.number, RunEvents()), manifest.roles, cut_short=entry.ok is None)
@@ -291,7 +303,7 @@ def open_session(path: str | Path) -> Session:
         else:
             runs.append(run)
     truth = strictjson.read_object(folder / TRUTH) if (folder / TRUTH).is_file() else None
-    return Session(folder, manifest, tuple(runs), blank, log.blank_skipped, truth, tuple(caveats))
+    return Session(folder, manifest, tuple(runs), blank, log.blank_skipped, truth, tuple(caveats), log.marks)
 
 
 def hash_file(path: Path) -> str:

@@ -16,6 +16,9 @@ from rig.session.manifest import SCHEMA
 from rig.session.read import EVENTS, MANIFEST, MARKS, TRUTH, hash_file
 from rig.wavwriter import WavWriter
 
+MOST_MARKS_BYTES = 256 << 20
+"""As much as a reader of marks takes."""
+
 _STATUSES = ("complete", "interrupted", "lost")
 
 
@@ -32,6 +35,7 @@ class SessionWriter:
         self._time = time
         self._open_run: RunWriter | None = None
         self._finished = False
+        self._mark_lines = 0
         self._events = RawFile(directory / EVENTS)
         self._store_manifest()
 
@@ -125,6 +129,24 @@ class SessionWriter:
         """Adds facts to the manifest while recording, for example the board's identity."""
         self._manifest.update({k: v for k, v in _plain(facts).items() if k not in ("schema", "id", "runs", "files")})
         self._store_manifest()
+
+    def marks(self, run: int, data: bytes) -> None:
+        """Appends what the system under test wrote during `run`, as it came, and notes which lines of the file it is.
+
+        Beyond `MOST_MARKS_BYTES` nothing is kept, and an event says so. Raises OSError."""
+        path = self.directory / MARKS
+        kept = path.stat().st_size if path.is_file() else 0
+        if kept + len(data) > MOST_MARKS_BYTES:
+            self.event("marks_failed", of_run=run, why=f"more than {MOST_MARKS_BYTES >> 20} MiB of marks")
+            return
+        if data and not data.endswith(b"\n"):
+            data += b"\n"
+        n_lines = data.count(b"\n")
+        if data:
+            with open(path, "ab") as handle:
+                handle.write(data)
+        self.event("marks", of_run=run, first_line=self._mark_lines + 1, n_lines=n_lines)
+        self._mark_lines += n_lines
 
     def write_truth(self, truth: dict[str, Any]) -> None:
         """Stores what the simulated world really did. Only a simulated bench has a truth."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from rig.domain.seams import AudioBackend, BytePipe, SystemUnderTest
 from rig.sim.audio import SimAudioBackend
 from rig.sim.bandlimited import converter, delay, fast_length
 from rig.sim.clock import DriftingClock, VirtualTime
+from rig.sim.diary import Diary
 from rig.sim.emulated import EmulatedMcu
 from rig.sim.line import LineSystem
 from rig.sim.mcu import ScriptedMcu
@@ -22,7 +24,7 @@ from rig.sim.paths import Paths, impulse_response
 from rig.sim.scenarios import Scenario, find_scenario
 from rig.sim.scene import SNR_AMPLITUDE, EarSystem, Scene
 from rig.sim.stream import FrameProcessor, StreamSystem
-from rig.sim.system import Passage, SimSystem
+from rig.sim.system import Passage, SimSystem, Start
 from rig.sim.tones import LEAD_FRAMES, Tone
 from rig.sim.truth import DEFAULT_BAND_HZ, DEFAULT_TAPER, PathResponse, first_arrival_frames
 from rig.sim.world import CAUSE_BOARD, CAUSE_CLOCKS, CAUSE_SYSTEM_NOISE, WorldSpec
@@ -72,6 +74,10 @@ class SimBench:
     @property
     def system(self) -> SystemUnderTest:
         return self._system
+
+    def keep_diary(self, path: Path) -> None:
+        """Where the system is to append its marks; without it, it writes none."""
+        self._system.diary = Diary(path, self.spec, self.seed, self._time.timebase.identity)
 
     @property
     def scene(self) -> Scene:
@@ -154,6 +160,7 @@ class SimBench:
                     "on_s": start.on_s,
                     "off_s": start.off_s,
                     "offset_s": start.offset_s,
+                    "marks_clock": self._marks_clock(start),
                     "stimuli": [self._stimulus(k, p) for k, p in enumerate(start.passages)],
                 }
                 for start in self._system.starts
@@ -162,6 +169,13 @@ class SimBench:
                 self._fired(tone) for tone in self._scene.tones if id(tone) not in heard and not tone.called_off
             ],
         }
+
+    def _marks_clock(self, start: Start) -> dict[str, float] | None:
+        """How the clock of the marks stood to the host's at the start, and how fast it ran; None: no marks."""
+        if self._system.diary is None:
+            return None
+        offset_s, ppm = self._system.diary.clock(start)
+        return {"offset_s": offset_s, "ppm": ppm}
 
     def _stimulus(self, index: int, passage: Passage) -> dict[str, Any]:
         excess = self._excess_s
@@ -174,6 +188,9 @@ class SimBench:
             "defined_latency_s": None if excess is None else skewed + excess,
             "stage_s": passage.stage_s,
             "frame_fill_s": passage.frame_fill_s,
+            "hidden_capture_s": passage.hidden_in_s,
+            "hidden_output_s": passage.hidden_out_s,
+            "seq": passage.seq,
             "eaten": passage.eaten,
             "delay_changed": passage.changed,
         }

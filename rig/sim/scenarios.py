@@ -106,6 +106,23 @@ SCENARIOS: dict[str, Scenario] = {
             "hum", "mains hum 20 dB above the stimulus and a DC offset at the ear", ear_db=-26.0, hum_db=20.0, dc=0.05
         ),
         _call("long-delay", "a system of about 1.4 s", latency_s=1.4),
+        _call("marks", "the default call by a program that writes marks on the host's clock", marks=True),
+        _call(
+            "marks-page",
+            "the default call by a page: marks on its own clock, in ms with 0.1 ms steps, and clock exchanges",
+            marks=True,
+            marks_clock="own",
+            marks_unit="ms",
+            marks_resolution_s=1e-4,
+        ),
+        _call(
+            "marks-bare",
+            "marks that do not say which frame carried a sound, on a clock that nothing ties to the host's",
+            marks=True,
+            marks_clock="own",
+            marks_sync_hz=0.0,
+            marks_peak="none",
+        ),
     )
 }
 

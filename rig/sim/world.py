@@ -17,6 +17,7 @@ CAUSE_EAR_NOISE, CAUSE_REF_NOISE, CAUSE_SYSTEM_NOISE, CAUSE_HUM, CAUSE_SUPPRESSO
     8, 15
 )
 CAUSE_SPARE_NOISE = 15
+CAUSE_SYSTEM_CLOCK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,22 @@ class WorldSpec:
     network_s: float = 0.018
     network_jitter_s: float = 0.003
     output_buffer_s: float = 0.028
+    capture_jitter_s: float = 0.0  # mean (exponential) of how late the program takes a complete frame
+    capture_start_spread_s: float = 0.0  # each start's capture buffer is longer by a uniform draw from 0 to this
+    output_start_spread_s: float = 0.0  # the same of its playback; the wait in the jitter buffer makes up for both
+
+    # What the system writes about itself.
+    marks: bool = False
+    marks_clock: str = "host"  # host: the host's CLOCK_MONOTONIC; own: another zero and rate, as performance.now
+    marks_ppm: float | None = None  # of its own clock; None: drawn within 40 ppm
+    marks_unit: str = "ns"
+    marks_resolution_s: float = 0.0  # stamps are cut to multiples of this (0: not)
+    marks_sync_hz: float = 4.0  # clock exchanges a second, where the clock is its own
+    marks_sync_delay_s: float = 80e-6  # the shortest way of an exchange, either direction
+    marks_peak: str = "at"  # at: each loud frame with the sample at which it gets loud; loud: which are; none
+    marks_peak_u_s: float = 20e-6  # how well the system finds that sample, and says so
+    capture_claimed_s: float | None = 0.005
+    playback_claimed_s: float | None = 0.0125
 
     # Acoustics.
     mouth_distance_m: float = 0.05
@@ -119,6 +136,9 @@ def _check(spec: WorldSpec) -> None:
         (spec.bits in (16, 24), f"{spec.bits} bits", "16 or 24"),
         (spec.block_frames > 0, f"blocks of {spec.block_frames} frames", "at least 1"),
         (8000 <= spec.rate_hz <= 192_000, f"{spec.rate_hz} frames a second", "8000 to 192000"),
+        (spec.marks_clock in ("host", "own"), f"marks on the clock {spec.marks_clock!r}", "host or own"),
+        (spec.marks_peak in ("at", "loud", "none"), f"marks_peak {spec.marks_peak!r}", "at, loud or none"),
+        (spec.marks_unit in ("ns", "ms", "s"), f"marks in {spec.marks_unit!r}", "ns, ms or s"),
         (spec.noise_colour in ("white", "room"), f"noise {spec.noise_colour!r}", "white or room"),
         (
             spec.system in ("line", "none") or spec.rate_hz == 48_000,

@@ -33,6 +33,9 @@ EXPECTED = [
     "same-signal",
     "hum",
     "long-delay",
+    "marks",
+    "marks-page",
+    "marks-bare",
 ]
 
 

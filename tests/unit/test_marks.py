@@ -276,3 +276,14 @@ def test_an_endless_line_is_bounded(read: Read) -> None:
     marks = read(good(1), '{"seq":2,"x":"' + "y" * 200_000 + '"}', good(3))
     assert [r.seq for r in marks.parts[0].rows] == [1, 3]
     assert marks.rejected_lines == 1
+
+
+def test_the_last_frames_of_a_stream_were_not_interrupted(read: Read) -> None:
+    """They were on their way when the system stopped; they enter no figure, and are no fault either."""
+    frames = {**HEADER, "frame_ms": 20.0}
+    marks = read(good(1), row(2, 1020.0, 1020.5, 1021.0, 1050.0), header=frames)
+    assert [r.problem is None for r in marks.parts[0].rows] == [True, False]
+    assert not marks.parts[0].rows[1].interrupted
+    assert not marks.notes
+    turns = read(good(1), row(2, 1020.0, 1020.5, 1021.0, 1050.0))
+    assert turns.parts[0].rows[1].interrupted, "a turn that was never played was cut off"
