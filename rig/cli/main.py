@@ -14,6 +14,7 @@ import typer
 
 from rig import __version__
 from rig.cli.analyze import analyze
+from rig.cli.calibrate import calibrate_app
 from rig.cli.compare import compare
 from rig.cli.devices import devices
 from rig.cli.export import export
@@ -46,6 +47,7 @@ app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
 app.command("report")(report)
 app.command("validate")(validate)
+app.add_typer(calibrate_app, name="calibrate")
 app.add_typer(firmware_app, name="firmware")
 app.add_typer(sessions_app, name="sessions")
 app.add_typer(sim_app, name="sim")
