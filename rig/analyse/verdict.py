@@ -13,6 +13,7 @@ from rig.analyse.examine import Evidence
 from rig.analyse.refine import Arrival
 from rig.analyse.stimulus import Shape
 from rig.analyse.uncertainty import trial_uncertainty_s
+from rig.analyse.witness import Missing
 from rig.domain.records import AnalysisHints, Reason, Trial
 
 MIN_Z = 10.0
@@ -49,7 +50,7 @@ class Context:
     rate_hz: float
     hints: AnalysisHints
     end_frame: int  # of the recording
-    lost: dict[int, float]  # by event index, from the witness
+    lost: dict[int, Missing]  # by event index, from the witness
     first_lag_s: float  # floor of the search
     path_spread_s: float = 0.0  # longest distance between two arrivals that the run's path has in most trials
 
@@ -119,8 +120,15 @@ def _refusal(e: Evidence, choice: Choice | None, context: Context) -> tuple[Reas
     for gap in hints.gaps:
         if e.start <= gap.frame <= reach:
             return Reason.GAP_IN_WINDOW, f"samples were lost before frame {gap.frame}"
-    if e.index in context.lost:
-        return Reason.CLOCK_WITNESS, f"{context.lost[e.index]:+.0f} frames missing before the next stimulus"
+    missing = context.lost.get(e.index)
+    if missing is not None:
+        said = f"{missing.frames:+.0f} frames missing before the next stimulus"
+        # The recorder knows of a loss, the stamps know how much it is: where in the interval it lies is not sure enough
+        # to keep the trial, but it is no loss that only the stamps show.
+        seen = next((gap for gap in hints.gaps if e.start <= gap.frame <= missing.until_frame), None)
+        if seen is not None:
+            return Reason.GAP_IN_WINDOW, f"samples were lost near frame {seen.frame}: {said}"
+        return Reason.CLOCK_WITNESS, said
     if e.silent_ear:
         return Reason.DIGITAL_SILENCE, "every sample of the ear channel is the same here"
     if e.reference_snr_db is not None and e.reference_snr_db < MIN_REFERENCE_DB:

@@ -27,11 +27,20 @@ RATE_LIMIT = 0.006
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
-    """`lost` maps an event's position to the frames missing between it and the next one. `drift_ppm`: audio clock
-    against the stamps' clock, positive when the audio clock is fast. `ratio` is frames seen over frames expected."""
+class Missing:
+    """`frames` too few (negative: too many) somewhere before `until_frame` of the recording, where the next event is."""
 
-    lost: dict[int, float]
+    frames: float
+    until_frame: float
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """`lost` maps an event's position to what is missing between it and the next one that has a stamp. `drift_ppm`:
+    audio clock against the stamps' clock, positive when the audio clock is fast. `ratio` is frames seen over frames
+    expected."""
+
+    lost: dict[int, Missing]
     drift_ppm: float | None
     ratio: float | None
     unpaired_events: tuple[int, ...]
@@ -67,7 +76,10 @@ def compare(frames: list[float], stamps: tuple[float, ...], rate_hz: float) -> W
     spread = 1.4826 * float(np.median(np.abs(missing - np.median(missing))))
     limit = max(STEP_FRAMES * max(1.0, rate_hz / 48000.0), 6.0 * spread)
     limits = limit + WANDER_PER_S * distance_s * intervals * rate_hz
-    lost = {int(events[k]): float(missing[k]) for k in np.nonzero(np.abs(missing) > limits)[0]}
+    lost = {
+        int(events[k]): Missing(float(missing[k]), float(frames[events[k + 1]]))
+        for k in np.nonzero(np.abs(missing) > limits)[0]
+    }
     paired_events = {int(p[0]) for p in pairs}
     paired_stamps = {int(p[1]) for p in pairs}
     return Witness(

@@ -237,7 +237,7 @@ def test_an_unflagged_loss_is_seen_on_a_wandering_resonator(
         frames[at + 1 :] -= lost
         witness = compare(frames.tolist(), tuple((world.pulse_ticks / TICK_RATE_HZ).tolist()), RATE_HZ)
         expected = {at} if lost else set()
-        if set(witness.lost) != expected or (lost and abs(witness.lost[at] - lost) > 8.0):
+        if set(witness.lost) != expected or (lost and abs(witness.lost[at].frames - lost) > 8.0):
             wrong.append(f"world {k}, {length_s:.0f} s, every {every_s} s, lost at {at}: {witness.lost}")
     figures.say(f"seed {seed}, {n} worlds with {lost} frames lost: {n - len(wrong)} told rightly")
     assert not wrong, f"seed {seed}: {len(wrong)} of {n}; " + "; ".join(wrong[:3])

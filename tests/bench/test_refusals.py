@@ -181,6 +181,26 @@ def test_frames_lost_inside_a_window(lost: int, seed: int) -> None:
     assert sum(t.valid for t in run.trials) >= 5 or refusal(run) is not None
 
 
+def test_a_loss_that_the_recorder_saw_is_a_gap(seed: int) -> None:
+    """The stamps say how much is missing after a stimulus, the recorder where: that is no loss that went unnoticed.
+
+    A gap that it saw elsewhere explains nothing.
+    """
+    r = recorded(seed, n=10)
+    at = int(r.onsets[4] + 0.6 * RATE_HZ)  # long after the response, long before the next stimulus
+    dropped = r.with_frames(faults.drop_frames(r.frames, at, 14_400))
+    for frame, reason in (
+        (at, Reason.GAP_IN_WINDOW),
+        (int(r.onsets[4]) - 4800, Reason.CLOCK_WITNESS),
+        (int(r.onsets[6]), Reason.CLOCK_WITNESS),
+    ):
+        hints = AnalysisHints(stimulus="chirp", fired=stamps(r), gaps=(Gap(frame, 14_400, "clock"),))
+        trial = analyse(dropped, hints).trials[4]
+        assert trial.reason is reason, (frame - at, trial)
+        assert trial.note is not None
+        assert "frames missing before the next stimulus" in trial.note
+
+
 def test_no_frames_lost_no_alarm(seed: int) -> None:
     """The same stamps on an intact recording, board clock 5000 ppm off: everything is accepted, the drift is told."""
     r = recorded(seed, n=10)
