@@ -12,6 +12,7 @@ from rig.analyse.locate import BACK_DB, FAINT_DB, Location, locate
 from rig.analyse.refine import Arrival, LocalPair, NoiseModel, Precision
 from rig.analyse.spectrum import Band, Real, decibel, median_psd
 from rig.analyse.stimulus import Shape
+from rig.domain.levels import rail_samples
 
 MAX_REFINED = 4
 """Candidates that are timed exactly: the dominant arrival and the earliest before it."""
@@ -234,29 +235,6 @@ def noise_model(window: Window, rate_hz: float) -> NoiseModel:
         signal = window.before_ear
     frequency_hz, power = median_psd(signal, rate_hz)
     return NoiseModel(frequency_hz, power)
-
-
-def rail_samples(samples: Real, full_scale: float | None) -> int:
-    """Samples in flat tops: runs of 3 or more at the same extreme value.
-
-    For integer formats the extreme is the rail; float formats may exceed 1.0 without harm, there any flat top of the
-    clip's own extreme counts, from 0.5 of full scale on.
-    """
-    if len(samples) < 3:
-        return 0
-    top = float(np.max(np.abs(samples)))
-    rail = 0.999 * full_scale if full_scale is not None else max(0.5, top * (1.0 - 1e-6))
-    if top < rail:
-        return 0
-    count = 0
-    for sign in (1.0, -1.0):
-        at = sign * samples >= rail
-        if full_scale is None:
-            at &= sign * samples >= top * (1.0 - 1e-6)
-        edges = np.flatnonzero(np.diff(np.concatenate(([False], at, [False])).astype(np.int8)))
-        runs = edges[1::2] - edges[::2]
-        count += int(runs[runs >= 3].sum())
-    return count
 
 
 def _band_power(x: Real, shape: Shape, rate_hz: float) -> float:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rig.analyse.examine import rail_samples
 from rig.analyse.spectrum import Real
+from rig.domain.levels import dbfs, rail_samples
 from rig.domain.records import ChannelLevel
 from rig.domain.seams import Frames
 
@@ -69,10 +69,10 @@ class LevelMeter:
         noise = math.sqrt(float(np.median(self._floors[channel]))) if self._floors[channel] else 0.0
         hum = float(np.median(self._hums[channel])) if self._hums[channel] else 0.0
         return ChannelLevel(
-            peak_dbfs=_dbfs(float(peak)),
-            noise_dbfs=_dbfs(noise),
+            peak_dbfs=dbfs(float(peak)),
+            noise_dbfs=dbfs(noise),
             dc=float(self._sum[channel] / self._count),
-            hum_dbfs=_dbfs(hum) if hum > 1e-4 else None,
+            hum_dbfs=dbfs(hum) if hum > 1e-4 else None,
             clipped_samples=self._rails[channel],
             digital_silence=self.is_constant(channel),
         )
@@ -93,7 +93,3 @@ def _hum(samples: Real, rate_hz: float) -> float:
             if len(near) and len(around) and near.max() > 30.0 * np.median(around):
                 strongest = max(strongest, math.sqrt(float(near.max())))
     return strongest
-
-
-def _dbfs(value: float) -> float | None:
-    return 20.0 * math.log10(value) if value > 0.0 else None

@@ -28,7 +28,7 @@ RATE_LIMIT = 0.006
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """`frames` too few (negative: too many) somewhere before `until_frame` of the recording, where the next event is."""
+    """`frames` too few (negative: too many) before `until_frame` of the recording, where the next event is."""
 
     frames: float
     until_frame: float

@@ -19,6 +19,7 @@ from rig.cli.compare import compare
 from rig.cli.devices import devices
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
+from rig.cli.levels import levels
 from rig.cli.marks import marks
 from rig.cli.measure import measure
 from rig.cli.report import report
@@ -45,6 +46,7 @@ app.command("export")(export)
 app.command("marks")(marks)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
+app.command("levels")(levels)
 app.command("report")(report)
 app.command("validate")(validate)
 app.add_typer(calibrate_app, name="calibrate")

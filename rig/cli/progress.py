@@ -24,6 +24,9 @@ LAST_TRIALS = 6
 class Painter(Protocol):
     """Puts the state of a command before the user."""
 
+    live: bool
+    """Whether lines are redrawn in place; else only the first one of them is shown, now and then."""
+
     def paint(self, lines: list[str], important: bool) -> None: ...
     def close(self) -> None: ...
 
@@ -97,13 +100,16 @@ class Display:
 class PlainPainter:
     """A line when a phase begins, and one every few seconds in between."""
 
-    def __init__(self, stream: TextIO) -> None:
+    live = False
+
+    def __init__(self, stream: TextIO, every_s: float = PLAIN_EVERY_S) -> None:
         self._stream = stream
-        self._last_s = -PLAIN_EVERY_S
+        self._every_s = every_s
+        self._last_s = -every_s
 
     def paint(self, lines: list[str], important: bool) -> None:
         now_s = time.monotonic()
-        if important or now_s - self._last_s >= PLAIN_EVERY_S:
+        if important or now_s - self._last_s >= self._every_s:
             self._last_s = now_s
             print(lines[0], file=self._stream, flush=True)
 
@@ -113,6 +119,8 @@ class PlainPainter:
 
 class LivePainter:
     """Redraws a few lines in place, and leaves the terminal as it was."""
+
+    live = True
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -145,13 +153,22 @@ class LivePainter:
 @contextlib.contextmanager
 def open_display(quiet: bool = False, stream: TextIO | None = None) -> Iterator[Display]:
     """The display that suits stderr: live on a terminal, plain elsewhere, none when `quiet`."""
+    with open_painter(quiet, stream) as painter:
+        yield Display(painter)
+
+
+@contextlib.contextmanager
+def open_painter(
+    quiet: bool = False, stream: TextIO | None = None, every_s: float = PLAIN_EVERY_S
+) -> Iterator[Painter | None]:
+    """The painter that suits stderr; a plain one paints every `every_s` at most. None when `quiet`."""
     stream = sys.stderr if stream is None else stream
     painter: Painter | None = None
     if not quiet:
         terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-        painter = LivePainter(stream) if terminal else PlainPainter(stream)
+        painter = LivePainter(stream) if terminal else PlainPainter(stream, every_s)
     try:
-        yield Display(painter)
+        yield painter
     finally:
         if painter is not None:
             painter.close()

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from rig.analyse.clicks import without_clicks
-from rig.analyse.examine import Evidence, rail_samples
+from rig.analyse.examine import Evidence
 from rig.analyse.levels import LevelMeter
 from rig.analyse.locate import Location
 from rig.analyse.pairing import pair_responses
 from rig.analyse.refine import Arrival
 from rig.analyse.stack import POINTS, STEP_S, Stack
 from rig.analyse.uncertainty import budget, trial_uncertainty_s
+from rig.domain.levels import rail_samples
 from rig.domain.waveforms import ideal_waveform
 
 RATE = 48_000.0
