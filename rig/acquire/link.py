@@ -22,6 +22,7 @@ from rig.domain.seams import HostTime
 from rig.domain.timebase import HostClock, Instant, Timebase
 from rig.errors import LinkLost, LinkTimeout, MissingLibrary, RigError
 
+TOUCH_BAUD = 1200
 WRITE_S = 1.0  # a command is 64 bytes at most: over 1 s the port does not take any more
 
 
@@ -87,12 +88,30 @@ class SerialPipe:
                 raise
             raise use_error(self.name, error) from error
 
+    def hang_up(self) -> None:
+        """Takes DTR back, and closes the port."""
+        try:
+            self._serial.dtr = False
+        except Exception as error:
+            if not is_port_failure(error):
+                raise
+        self.close()
+
     def close(self) -> None:
         try:
             self._serial.close()
         except Exception as error:
             if not is_port_failure(error):
                 raise
+
+
+def touch(path: str) -> None:
+    """Opens a port at 1200 baud and closes it: boards on native USB then go to their bootloader, and the port away.
+
+    Raises PortNotFound or PortDenied when it cannot be opened, MissingLibrary without pyserial.
+    """
+    pipe = SerialPipe(path, SystemTime(), TOUCH_BAUD)
+    pipe.hang_up()
 
 
 def _pyserial() -> ModuleType:

@@ -29,6 +29,11 @@ KNOWN_ADAPTERS: dict[tuple[int, int], str] = {
     (0x2A03, 0x0043): "Arduino Uno R3",
     (0x2341, 0x0042): "Arduino Mega",
     (0x2341, 0x0058): "Arduino Nano Every",
+    (0x2341, 0x8036): "Arduino Leonardo",
+    (0x2A03, 0x8036): "Arduino Leonardo",
+    (0x2341, 0x8037): "Arduino Micro",
+    (0x2A03, 0x8037): "Arduino Micro",
+    (0x1B4F, 0x9206): "SparkFun Pro Micro",
     (0x1A86, 0x7523): "CH340 adapter",
     (0x1A86, 0x55D4): "CH9102 adapter",
     (0x0403, 0x6001): "FTDI FT232R adapter",
@@ -37,6 +42,16 @@ KNOWN_ADAPTERS: dict[tuple[int, int], str] = {
     (0x2E8A, 0x000A): "Raspberry Pi Pico",
 }
 """USB identities that boards of ours may show. Other instruments show them too: only the board's answer decides."""
+
+BOOTLOADERS: dict[tuple[int, int], str] = {
+    (0x2341, 0x0036): "bootloader of an Arduino Leonardo",
+    (0x2A03, 0x0036): "bootloader of an Arduino Leonardo",
+    (0x2341, 0x0037): "bootloader of an Arduino Micro",
+    (0x2A03, 0x0037): "bootloader of an Arduino Micro",
+    (0x1B4F, 0x9205): "bootloader of a SparkFun Pro Micro",
+}
+"""USB identities of boards on native USB that wait for an image. They are never asked who they are: a single letter may
+be a command to erase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +69,9 @@ class PortInfo:
     def label(self) -> str:
         """For people: path, and what tells two of a kind apart."""
         facts = [
-            KNOWN_ADAPTERS.get((self.vid, self.pid)) if self.vid is not None and self.pid is not None else None,
+            (KNOWN_ADAPTERS | BOOTLOADERS).get((self.vid, self.pid))
+            if self.vid is not None and self.pid is not None
+            else None,
             f"serial {self.serial_number}" if self.serial_number else None,
             f"at {self.location}" if self.location else None,
         ]
@@ -65,6 +82,11 @@ class PortInfo:
 def candidates(ports: Sequence[PortInfo]) -> list[PortInfo]:
     """The ports that may be written to without being named: those whose USB identity a board of ours may show."""
     return [port for port in ports if (port.vid, port.pid) in KNOWN_ADAPTERS]
+
+
+def bootloaders(ports: Sequence[PortInfo]) -> list[PortInfo]:
+    """The ports of bootloaders that wait for an image."""
+    return [port for port in ports if (port.vid, port.pid) in BOOTLOADERS]
 
 
 def choose_port(ports: Sequence[PortInfo], identify: Callable[[PortInfo], BoardIdentity]) -> PortInfo:

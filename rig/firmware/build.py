@@ -16,10 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.errors import BenchNotReady, MissingLibrary
+from rig.errors import BenchNotReady, MissingLibrary, UsageError
 
-BOARDS = ("atmega328p",)
-"""The boards that there is a port for, as the board names itself."""
+BOARDS = ("atmega328p", "atmega32u4")
+"""The boards that there is a port for, as the board names itself: by its part."""
+
+NAMES = {
+    "uno": "atmega328p",
+    "nano": "atmega328p",
+    "leonardo": "atmega32u4",
+    "micro": "atmega32u4",
+    "pro-micro": "atmega32u4",
+}
+"""What is printed on boards, and the part on them."""
 
 CPU_HZ = 16_000_000
 MAX_FLASH_BYTES = 12 * 1024
@@ -29,7 +38,17 @@ AVR_PACKAGES = "apt-get install gcc-avr avr-libc"
 EMULATOR_PACKAGES = "apt-get install gcc libc6-dev libsimavr-dev libelf-dev"
 
 _COMMON = ("core.c", "frame.c", "stimulus.c")
-_EMULATOR = ("emu.c", "emu_paced.c", "emu.h")
+_PORTS = {
+    "atmega328p": ("main_atmega328p.c",),
+    "atmega32u4": (
+        *("main_atmega32u4.c", "usb.c", "usb.h", "usb_answer.h", "usb_descriptors.h"),
+        *("avr_board.h", "avr_ticks.h", "avr_timer1.h", "avr_touch.h"),
+    ),
+}
+_EMULATORS = {
+    "atmega328p": ("emu.c", "emu_paced.c", "emu.h"),
+    "atmega32u4": ("emu_atmega32u4.c", "emu_host.c", "emu_usb.c", "emu_usb.h"),
+}
 _HEADERS = ("core.h", "frame.h", "messages.h", "player.h", "port.h", "stimulus.h", "tone.h")
 
 
@@ -50,6 +69,15 @@ class Image:
         return hashlib.sha256(self.hex_text.encode("ascii")).hexdigest()
 
 
+def part_of(board: str) -> str:
+    """The part on a board, named by the part or by what is printed on it. Raises UsageError for another name."""
+    part = NAMES.get(board, board)
+    if part not in BOARDS:
+        known = ", ".join((*NAMES, *BOARDS))
+        raise UsageError(f"the board {board!r}", f"one of {known}", "name a board that there is a port for")
+    return part
+
+
 def find_sources() -> Path:
     """The folder firmware/ of the checkout that rig runs from. Raises BenchNotReady in an installed package."""
     folder = Path(__file__).parents[2] / "firmware"
@@ -65,7 +93,7 @@ def find_sources() -> Path:
 def build_name(sources: Path, board: str) -> str:
     """The name of a build: 12 hexadecimal digits of a SHA-256 of all that it is made from."""
     digest = hashlib.sha256()
-    for name in sorted((*_COMMON, *_HEADERS, f"main_{board}.c")):
+    for name in sorted((*_COMMON, *_HEADERS, *_PORTS[board])):
         text = (sources / name).read_bytes()
         digest.update(f"{name} {len(text)}\n".encode("ascii") + text)
     return digest.hexdigest()[:12]
@@ -91,7 +119,7 @@ def build_image(sources: Path, board: str) -> Image:
         elf, hexfile = f"{scratch}/rig.elf", f"{scratch}/rig.hex"
         options = [f"-mmcu={board}", f"-DF_CPU={CPU_HZ}ul", f'-DRIG_BUILD="{build}"', "-std=gnu11", "-Os", *WARNINGS]
         options += ["-ffunction-sections", "-fdata-sections", "-fno-ident", "-Wl,--gc-sections"]
-        files = [*_COMMON, f"main_{board}.c"]
+        files = [name for name in (*_COMMON, *_PORTS[board]) if name.endswith(".c")]
         _run(["avr-gcc", *options, "-o", elf, *files], sources)
         _run(["avr-objcopy", "-O", "ihex", "-R", ".eeprom", elf, hexfile])
         sizes = {name: int(size) for name, size in re.findall(r"^\.(\w+)\s+(\d+)", _run(["avr-size", "-A", elf]), re.M)}
@@ -106,14 +134,14 @@ def build_image(sources: Path, board: str) -> Image:
     return Image(board, text, build, compiler, flash, ram)
 
 
-def build_emulator(sources: Path, folder: Path | None = None) -> Path:
-    """The emulator's program, compiled unless that was done before; by default into firmware/build.
+def build_emulator(sources: Path, folder: Path | None = None, board: str = BOARDS[0]) -> Path:
+    """The emulator's program for a board, compiled unless that was done before; by default into firmware/build.
 
     Raises MissingLibrary without a C compiler or libsimavr.
     """
-    digest = hashlib.sha256(b"".join((sources / name).read_bytes() for name in _EMULATOR))
+    digest = hashlib.sha256(b"".join((sources / name).read_bytes() for name in _EMULATORS[board]))
     folder = (folder or sources / "build").resolve()
-    program = folder / f"emu-{digest.hexdigest()[:12]}"
+    program = folder / f"emu-{board}-{digest.hexdigest()[:12]}"
     if program.is_file():
         return program
     compiler = os.environ.get("CC", "cc")
@@ -122,7 +150,7 @@ def build_emulator(sources: Path, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "emu"
-        files = [name for name in _EMULATOR if name.endswith(".c")]
+        files = [name for name in _EMULATORS[board] if name.endswith(".c")]
         try:
             _run([compiler, "-std=gnu11", "-O2", *WARNINGS, "-o", str(made), *files, "-lsimavr", "-lelf"], sources)
         except BenchNotReady as error:

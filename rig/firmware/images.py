@@ -50,7 +50,7 @@ def emulator_command(board: str = BOARDS[0]) -> list[str]:
 
     Raises MissingLibrary where it cannot be compiled, BenchNotReady where its source is not at hand.
     """
-    return [str(build_emulator(find_sources())), str(prebuilt(board).path)]
+    return [str(build_emulator(find_sources(), board=board)), str(prebuilt(board).path)]
 
 
 def facts_of(image: Image, sources: Path) -> dict[str, str | int]:

@@ -23,7 +23,7 @@ from rig.sim.uart import Adapter, Faults, Uart, slot_after
 _TICK_HIGH = (0x4A, 0x4B)  # GPIOR1 and GPIOR2 hold the upper half of the tick
 
 
-class _ByteUart(Uart):
+class ByteUart(Uart):
     """A line that gets the board's bytes one by one. What falls into one slot of the adapter still comes together."""
 
     def __init__(self, rng: np.random.Generator, baud: float, board_rate: float, adapter: Adapter) -> None:
@@ -71,7 +71,7 @@ class EmulatedMcu:
         self._time = time
         self._clock = clock
         self._on_tone = on_tone
-        self._uart = _ByteUart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
+        self._uart = ByteUart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
         self._uart.faults = faults or Faults()
         self._start_reading = clock.reading(time.now_s)
         self._high = (math.floor(self._start_reading) >> 16) & 0xFFFF

@@ -1,7 +1,7 @@
-"""The emulator of the board as a process in lock-step: what goes in and what comes out, stamped in CPU cycles.
+"""The emulator of a board as a process in lock-step: what goes in and what comes out, stamped in CPU cycles.
 
-`firmware/emu.c` is the other half and describes the commands and events. No clock is involved: the same commands give
-the same events, byte for byte.
+`firmware/emu.c` and `firmware/emu_atmega32u4.c` are the other half and describe the commands and events. No clock is
+involved: the same commands give the same events, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SILENCE = 128
 """The PWM level of silence: half of the supply."""
 
 EVENTS = ("ticks", "tx", "pwm", "pulse", "led", "reset", "overrun")
+USB_EVENTS = ("open", "closed", "packet", "bootkey", "peek")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class Event:
 
     `kind` is ticks (the tick counter starts), tx (`value`: a byte whose start bit begins), pwm (`value`: a level that
     takes effect; it was written at `written_cycle`), pulse, led (`value`: 0 or 1), reset or overrun (a byte was lost
-    in the board's receiver).
+    in the board's receiver). A board on native USB has no start bit: tx is a byte that the host has got. It adds open
+    and closed (a program on the host holds the port), packet (the board has taken `value` bytes), bootkey (a reset that
+    asks for the bootloader) and peek (`value`: a byte of its memory).
     """
 
     kind: str
@@ -41,7 +44,7 @@ def event_of(word: str, numbers: Sequence[str]) -> Event | None:
     """The event of a line `WORD NUMBERS`; None for another kind of line. Raises ValueError for a damaged one."""
     if word == "tx":
         return Event(word, int(numbers[0]), int(numbers[1], 16))
-    if word not in EVENTS:
+    if word not in EVENTS and word not in USB_EVENTS:
         return None
     cycle, value, written = (*map(int, numbers), 0, 0)[:3]
     return Event(word, cycle, value, written if word == "pwm" else None)
@@ -115,12 +118,15 @@ class Emulator:
                 answered += 1
                 self.cycle = int(numbers[0])
                 continue
-            event = event_of(word, numbers)
+            event = self._event(word, numbers)
             if event is not None:
                 events.append(event)
             else:
                 raise self._ended(f"{word} {' '.join(numbers)}".strip() or self._last_words())
         return events
+
+    def _event(self, word: str, numbers: Sequence[str]) -> Event | None:
+        return event_of(word, numbers)
 
     def _last_words(self) -> str:
         assert self._process.stderr is not None

@@ -24,6 +24,7 @@ from rig.domain.waveforms import BOARD_TONE_RATE_HZ, board_samples
 from rig.errors import BenchNotReady, UsageError
 from rig.sim.clock import DriftingClock, VirtualTime
 from rig.sim.emulated import EmulatedMcu
+from rig.sim.emulated_usb import EmulatedUsbMcu
 from rig.sim.mcu import ScriptedMcu
 
 
@@ -74,7 +75,17 @@ def emulated(seed: int) -> tuple[BytePipe, HostTime]:
     return EmulatedMcu(time, clock, rng, emulator=emulator_or_skip()), time
 
 
-BOARDS: dict[str, Callable[[int], tuple[BytePipe, HostTime]]] = {"scripted": scripted, "emulated": emulated}
+def emulated_usb(seed: int) -> tuple[BytePipe, HostTime]:
+    time, rng = VirtualTime(), np.random.default_rng(seed)
+    clock = DriftingClock(2e6, float(rng.uniform(-5000, 5000)), start=2**32 - 3e6)
+    return EmulatedUsbMcu(time, clock, rng, emulator=emulator_or_skip("atmega32u4")), time
+
+
+BOARDS: dict[str, Callable[[int], tuple[BytePipe, HostTime]]] = {
+    "scripted": scripted,
+    "emulated": emulated,
+    "emulated-usb": emulated_usb,
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

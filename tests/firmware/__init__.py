@@ -11,16 +11,16 @@ from rig.firmware.images import emulator_command
 
 
 @functools.cache
-def _emulator() -> tuple[list[str], str]:
+def _emulator(board: str) -> tuple[list[str], str]:
     try:
-        return emulator_command(), ""
+        return emulator_command(board), ""
     except MissingLibrary as error:
         return [], f"{error.what}; {error.remedy}"
 
 
-def emulator_or_skip() -> list[str]:
-    """The command that starts the emulated board; without libsimavr the test is skipped with the reason."""
-    command, why = _emulator()
+def emulator_or_skip(board: str = "atmega328p") -> list[str]:
+    """The command that starts an emulated board; without libsimavr the test is skipped with the reason."""
+    command, why = _emulator(board)
     if not command:
         pytest.skip(why)
     return command
