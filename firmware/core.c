@@ -6,13 +6,15 @@
 
 #define FIRST_TONE_TICKS (RIG_TICK_HZ / 50u)         /* 20 ms: the answer to fire is out by then */
 #define SHORTEST_PAUSE_TICKS (RIG_TICK_HZ / 500u)    /* 2 ms between two tones */
-#define SHORTEST_HOLD_TICKS 440u                     /* 0.22 ms: a pong cannot be made sooner */
+#define SHORTEST_HOLD_TICKS 600u                     /* 0.3 ms: a pong cannot be made sooner */
 #define LONGEST_HOLD_TICKS (RIG_TICK_HZ / 500u)      /* 2 ms */
 #define SAMPLE_US (RIG_TICKS_A_SAMPLE / 2u)
 #define LONGEST_PULSE_US 20000u
-#define BUILD_TICKS 240u /* 0.12 ms, in which a pong is made, interrupts and all */
+#define BUILD_TICKS 400u /* 0.2 ms, in which a pong is made, interrupts and all */
 #define POLL_TICKS 64    /* longer than from one poll to the next when there is nothing to do */
 #define FILL_AT_ONCE 16u
+#define ENOUGH_SAMPLES 48u /* in the ring: what the line asks for waits until there are as many */
+#define SCARCE_SAMPLES 32u /* in the ring: with fewer, even listening to the line takes too much time */
 #define BARRIER() __asm__ volatile("" ::: "memory") /* the sample is in the ring before the interrupt may see it */
 
 static struct {
@@ -29,7 +31,7 @@ static struct {
     uint8_t n_noted;    /* tones whose start was noted in their slot */
     uint8_t n_reported; /* tones whose end was reported */
     uint8_t fill_index; /* the tone whose samples go into the ring now */
-    struct rig_tone tone;
+    uint8_t is_made;    /* no samples are left to be made */
 } plan;
 
 static struct {
@@ -90,19 +92,37 @@ static uint8_t n_fired(uint32_t tick)
     return n && (int32_t)(tick - plan.slot[n - 1]) < 0 ? (uint8_t)(n - 1) : n;
 }
 
+uint8_t rig_core_is_playing(void)
+{
+    return plan.is_fired && !plan.is_made;
+}
+
+static uint8_t ring_is_below(uint8_t n_samples)
+{
+    return rig_core_is_playing() && (uint8_t)(rig_player.head - rig_player.tail) < n_samples;
+}
+
+/* The tone comes first: a line that never falls silent would take the time in which its samples are made. */
+static uint8_t ring_is_low(void)
+{
+    return ring_is_below(ENOUGH_SAMPLES);
+}
+
 static void fill_ring(void)
 {
     uint8_t budget = FILL_AT_ONCE;
-    while (plan.is_fired && budget-- && (uint8_t)(rig_player.head - rig_player.tail) < RIG_RING_SAMPLES) {
-        if (plan.tone.index == plan.n_samples) {
-            if (plan.fill_index + 1u >= plan.arm.count)
-                return;
-            plan.fill_index++;
-            rig_tone_start(&plan.tone, plan.arm.kind, plan.arm.amplitude_256ths);
-        }
-        rig_player.ring[rig_player.head & (RIG_RING_SAMPLES - 1u)] = rig_tone_next(&plan.tone);
+    while (rig_core_is_playing() && budget-- && (uint8_t)(rig_player.head - rig_player.tail) < RIG_RING_SAMPLES) {
+        rig_player.ring[rig_player.head & (RIG_RING_SAMPLES - 1u)] = rig_tone_next();
         BARRIER();
         rig_player.head++;
+        if (rig_tone.index == plan.n_samples) {
+            if (plan.fill_index + 1u >= plan.arm.count) {
+                plan.is_made = 1;
+                return;
+            }
+            plan.fill_index++;
+            rig_tone_start(plan.arm.kind, plan.arm.amplitude_256ths);
+        }
     }
 }
 
@@ -288,7 +308,8 @@ static void start(void)
     plan.is_fired = 1;
     plan.n_loaded = 0; /* the stamps of the firings take its place */
     plan.fill_index = 0;
-    rig_tone_start(&plan.tone, plan.arm.kind, plan.arm.amplitude_256ths);
+    plan.is_made = 0;
+    rig_tone_start(plan.arm.kind, plan.arm.amplitude_256ths);
     plan.first_tick = port_sample_tick(port_tick() + FIRST_TONE_TICKS);
     port_play(plan.first_tick);
 }
@@ -360,11 +381,10 @@ static void self_test(const uint8_t *command, uint8_t n_bytes)
         refuse(command, RIG_ERROR_BAD_VALUE, 0);
         return;
     }
-    struct rig_tone tone;
     uint16_t crc = 0xFFFF;
-    rig_tone_start(&tone, m.kind, 256);
+    rig_tone_start(m.kind, 256);
     for (uint16_t i = 0; i < n_samples; i++) {
-        uint8_t sample = (uint8_t)rig_tone_next(&tone);
+        uint8_t sample = (uint8_t)rig_tone_next();
         crc = rig_crc16(crc, &sample, 1);
     }
     struct rig_self_tested done = {m.kind, n_samples, crc, port_self_test()};
@@ -417,7 +437,9 @@ void rig_core_take(const uint8_t *body, uint8_t n_bytes, uint32_t tick, uint16_t
 
 static void send(uint8_t *buffer, const uint8_t *body, uint8_t n_bytes)
 {
-    port_send(rig_frame(buffer, body, n_bytes, rig_crc16(0xFFFF, body, n_bytes)));
+    uint16_t crc = rig_crc16(0xFFFF, body, n_bytes);
+    fill_ring(); /* a long frame takes its time */
+    port_send(rig_frame(buffer, body, n_bytes, crc));
 }
 
 /* The stamp is chosen, the frame made with it, and then sent at that very tick. When an interrupt lets the tick pass,
@@ -477,7 +499,7 @@ void rig_core_start(uint64_t uid, const char *board, const char *build, uint16_t
 
 uint8_t rig_core_is_free(void)
 {
-    return !reply.n_bytes && !event_is_due();
+    return !reply.n_bytes && !event_is_due() && !ring_is_low();
 }
 
 void rig_core_poll(void)
@@ -492,13 +514,18 @@ void rig_core_poll(void)
             forget_firings();
         }
     }
-    send_what_is_due();
+    if (!ring_is_low())
+        send_what_is_due();
+}
+
+uint8_t rig_core_is_pressed(void)
+{
+    return ring_is_below(SCARCE_SAMPLES) || (rig_core_is_playing() && reply.n_bytes && !reply.is_held);
 }
 
 uint8_t rig_core_is_idle(void)
 {
     if (!rig_core_is_free())
         return 0;
-    return !plan.is_fired || (uint8_t)(rig_player.head - rig_player.tail) == RIG_RING_SAMPLES ||
-           (plan.tone.index == plan.n_samples && plan.fill_index + 1u >= plan.arm.count);
+    return !rig_core_is_playing() || (uint8_t)(rig_player.head - rig_player.tail) == RIG_RING_SAMPLES;
 }

@@ -18,6 +18,12 @@ uint8_t rig_core_is_free(void);
 /* Keeps the ring filled, sends what is due. To be called all the time. */
 void rig_core_poll(void);
 
+/* Whether samples of a plan are still to be made. */
+uint8_t rig_core_is_playing(void);
+
+/* Whether a tone will run dry unless its samples are made now. Where the line costs time for each byte, it must wait. */
+uint8_t rig_core_is_pressed(void);
+
 /* Whether there is nothing to do before the next interrupt. */
 uint8_t rig_core_is_idle(void);
 

@@ -38,7 +38,9 @@
 #define REG_TCCR1A 0x80
 #define REG_TCCR1B 0x81
 #define REG_TCCR1C 0x82
+#define REG_UCSR0A 0xC0
 #define REG_UBRR0L 0xC4
+#define DOR0 0x08
 #define COM1B(tccr1a) (((tccr1a) >> 4) & 3)
 #define FOC1B 0x40
 #define TIMER1_COMPB_VECTOR 12
@@ -172,8 +174,12 @@ static avr_cycle_count_t deliver(avr_t *a, avr_cycle_count_t when, void *param)
 {
     (void)a, (void)when, (void)param;
     while (rx_tail != rx_head && rx[rx_tail % QUEUE].at <= avr->cycle) {
-        if ((unsigned)(uart->input.write - uart->input.read) % uart_fifo_fifo_size >= 2)
+        if ((unsigned)(uart->input.write - uart->input.read) % uart_fifo_fifo_size >= 2) {
             emu_happened("overrun", avr->cycle, "");
+            avr->data[REG_UCSR0A] |= DOR0; /* until the next byte is read */
+            rx_tail++;
+            continue;
+        }
         uart->cycles_per_byte = 1; /* it is here already */
         avr_raise_irq(uart->io.irq + UART_IRQ_INPUT, rx[rx_tail++ % QUEUE].byte);
         uart->cycles_per_byte = emu_byte_cycles();

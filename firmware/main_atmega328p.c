@@ -43,6 +43,9 @@
 #define PULSE_AT_MATCH_CLEARS _BV(COM1B1)
 #define BYTE_NS (uint16_t)(10ull * 1000000000ull / RIG_BAUD_RATE)
 
+/* Set by every interrupt, cleared before the main loop looks around: nothing is slept over. */
+#define AWAKE GPIOR0
+
 /* The upper 16 bits of the tick. These two registers have no other use, are 0 after a reset, and take one cycle. */
 #define TICK_HIGH_LOW GPIOR1
 #define TICK_HIGH_HIGH GPIOR2
@@ -89,6 +92,7 @@ uint32_t port_tick(void)
 
 ISR(TIMER1_OVF_vect)
 {
+    AWAKE |= _BV(0);
     if (!++TICK_HIGH_LOW)
         TICK_HIGH_HIGH++;
 }
@@ -98,9 +102,16 @@ ISR(TIMER1_OVF_vect)
 ISR(TIMER1_COMPA_vect)
 {
     OCR2A = next_level;
+    AWAKE |= _BV(0);
     uint16_t match = OCR1A; /* the sample starts half a sample after it; the next one a whole sample later */
     uint8_t what = next_step;
     OCR1A = match + RIG_TICKS_A_SAMPLE;
+    /* Too late for the next match, which would then come a whole round of the timer later: all is cut, not moved. */
+    if ((uint16_t)(TCNT1 - match) >= RIG_TICKS_A_SAMPLE - 1u) {
+        rig_player.starved = 1;
+        TIMSK1 &= (uint8_t)~_BV(OCIE1A);
+        return;
+    }
     if (what) {
         if (what & RIG_STEP_START) {
             uint32_t tick = tick_locked();
@@ -172,6 +183,7 @@ void port_stop(void)
 ISR(USART_RX_vect)
 {
     uint16_t low = TCNT1; /* first of all: it may become the stamp */
+    AWAKE |= _BV(0);
     uint8_t errors = UCSR0A & (_BV(FE0) | _BV(DOR0));
     uint8_t byte = UDR0;
     if (errors)
@@ -182,6 +194,7 @@ ISR(USART_RX_vect)
 
 ISR(USART_UDRE_vect)
 {
+    AWAKE |= _BV(0);
     UCSR0A = _BV(U2X0) | _BV(TXC0); /* clears TXC0: it shall tell of the byte that goes now */
     uint8_t at = sender.at;
     UDR0 = sender.bytes[at++];
@@ -221,12 +234,13 @@ uint8_t port_send_at(uint32_t tick, uint8_t n_bytes)
         if (left <= 4)
             break;
         sei();
+        __asm__ volatile("nop\n\tnop"); /* room for an interrupt: the one instruction after sei gives none for sure */
     }
     if ((int16_t)((uint16_t)tick - TCNT1) <= 0) {
         sei();
         return 0;
     }
-    while ((int16_t)((uint16_t)tick - TCNT1) > 0)
+    while ((int8_t)((uint8_t)tick - TCNT1L) > 0)
         ;
     UDR0 = sender.bytes[0]; /* within 2 ticks, never before */
     UCSR0A = _BV(U2X0) | _BV(TXC0);
@@ -399,6 +413,16 @@ static void start_line(void)
     UCSR0B = _BV(RXEN0) | _BV(TXEN0) | _BV(RXCIE0);
 }
 
+/* While it does not listen, bytes are lost in the receiver, which tells: what they belonged to is no frame. */
+static void listen(uint8_t is_listening)
+{
+    ATOMIC_BLOCK(ATOMIC_RESTORESTATE)
+    {
+        uint8_t control = UCSR0B & (uint8_t)~_BV(RXCIE0);
+        UCSR0B = is_listening ? control | _BV(RXCIE0) : control;
+    }
+}
+
 void port_alive(void)
 {
     wdt_reset();
@@ -409,6 +433,8 @@ static void take_frame(void)
     uint8_t n_bytes = receiver.n_ready;
     if (!n_bytes)
         return;
+    if (rig_core_is_playing())
+        listen(0); /* the host waits for the answer; who does not shall not take time from the tone */
     uint8_t *bytes = receiver.bytes[receiver.filling ^ 1]; /* does not change hands before n_ready is 0 */
     uint8_t n_body = rig_unframe(bytes, n_bytes);
     uint16_t n_bad;
@@ -423,11 +449,14 @@ static void take_frame(void)
     receiver.n_ready = 0;
 }
 
-/* Sleeps until the next interrupt. The check and the sleep are one: sei lets no interrupt in before the sleep. */
+/* Sleeps until the next interrupt, unless one came since the loop began to look around. The last check and the sleep
+ * are one: sei lets no interrupt in before the sleep. The long check is made with interrupts on. */
 static void rest(void)
 {
+    if (!rig_core_is_idle() || receiver.n_ready)
+        return;
     cli();
-    if (rig_core_is_idle() && !receiver.n_ready) {
+    if (!AWAKE) {
         sleep_enable();
         sei();
         sleep_cpu();
@@ -450,6 +479,8 @@ int main(void)
     sei();
     for (;;) {
         port_alive();
+        AWAKE = 0;
+        listen(!rig_core_is_pressed());
         rig_core_poll();
         if (rig_core_is_free())
             take_frame();

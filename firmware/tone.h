@@ -12,6 +12,7 @@ struct rig_tone {
     /* a sweep */
     uint16_t edge_samples;
     uint32_t edge_step;
+    uint32_t edge_phase; /* edge_step times the samples to the nearer end */
     uint32_t phase;
     uint32_t increment;
     uint32_t increment_step;
@@ -21,13 +22,16 @@ struct rig_tone {
     int8_t level;
 };
 
+/* The one that is being made. At a fixed address its fields cost half the time of those behind a pointer. */
+extern struct rig_tone rig_tone;
+
 /* Length of a tone; 0 for a kind that does not exist. */
 uint16_t rig_tone_samples(uint8_t kind);
 
 /* Back to the first sample. `kind` must exist, `steps` is 1 to 256. */
-void rig_tone_start(struct rig_tone *tone, uint8_t kind, uint16_t steps);
+void rig_tone_start(uint8_t kind, uint16_t steps);
 
 /* The next sample, -127 to 127; 0 after the last. */
-int8_t rig_tone_next(struct rig_tone *tone);
+int8_t rig_tone_next(void);
 
 #endif

@@ -49,6 +49,10 @@ _EMULATORS = {
     "atmega328p": ("emu.c", "emu_paced.c", "emu.h"),
     "atmega32u4": ("emu_atmega32u4.c", "emu_host.c", "emu_usb.c", "emu_usb.h"),
 }
+_OPTIMISED = {
+    "atmega328p": "-O2",  # an interrupt a byte leaves little time: samples are made faster than they are played
+    "atmega32u4": "-Os",  # USB takes its bytes in packets, and its code takes the room
+}
 _HEADERS = ("core.h", "frame.h", "messages.h", "player.h", "port.h", "stimulus.h", "tone.h")
 
 
@@ -117,7 +121,8 @@ def build_image(sources: Path, board: str) -> Image:
     build = build_name(sources, board)
     with tempfile.TemporaryDirectory() as scratch:
         elf, hexfile = f"{scratch}/rig.elf", f"{scratch}/rig.hex"
-        options = [f"-mmcu={board}", f"-DF_CPU={CPU_HZ}ul", f'-DRIG_BUILD="{build}"', "-std=gnu11", "-Os", *WARNINGS]
+        options = [f"-mmcu={board}", f"-DF_CPU={CPU_HZ}ul", f'-DRIG_BUILD="{build}"', "-std=gnu11", *WARNINGS]
+        options += [_OPTIMISED[board]]
         options += ["-ffunction-sections", "-fdata-sections", "-fno-ident", "-Wl,--gc-sections"]
         files = [name for name in (*_COMMON, *_PORTS[board]) if name.endswith(".c")]
         _run(["avr-gcc", *options, "-o", elf, *files], sources)

@@ -84,11 +84,10 @@ static void pass(uint32_t n_ticks)
 
 static int tone(uint8_t kind, uint16_t steps)
 {
-    struct rig_tone t;
-    rig_tone_start(&t, kind, steps);
+    rig_tone_start(kind, steps);
     for (uint16_t i = 0; i < rig_tone_samples(kind); i++)
-        putchar((uint8_t)rig_tone_next(&t));
-    return rig_tone_next(&t); /* nothing after the last */
+        putchar((uint8_t)rig_tone_next());
+    return rig_tone_next(); /* nothing after the last */
 }
 
 static int line(void)
