@@ -45,6 +45,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.verdict": ({"rig.errors", "rig.report.digits", "rig.report.difference", "rig.verdict"}, set()),
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),
     "rig.sim.opus": (OF_THE_WORLD, {"numpy", "scipy", "av"}),
+    "rig.doctor": ({"rig.errors", "rig.domain", "rig.acquire", "rig.bench", "rig.doctor"}, set()),
     "rig.calibration": ({"rig.errors", "rig.domain", "rig.calibration"}, set()),
     "rig.strictjson": ({"rig.errors"}, set()),
     "rig.wavfile": (ON_DISK, {"numpy"}),

@@ -39,6 +39,9 @@ class PyaudioBackend(PortBackend):
         self._session: Any = None  # one initialisation of PortAudio
         atexit.register(self._end)
 
+    def version(self) -> str:
+        return _text(self._pa.get_portaudio_version_text()).partition(", revision")[0]
+
     def list_anew(self) -> list[DeviceInfo]:
         self._end()
         self._session = self._pa.PyAudio()

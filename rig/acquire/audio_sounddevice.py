@@ -26,6 +26,9 @@ class SounddeviceBackend(PortBackend):
         super().__init__(host, plays=plays, chatter=chatter)
         self._sd: Any = _sounddevice() if library is None else library
 
+    def version(self) -> str:
+        return str(self._sd.get_portaudio_version()[1]).partition(", revision")[0]
+
     def list_anew(self) -> list[DeviceInfo]:
         self._sd._terminate()
         self._sd._initialize()

@@ -122,6 +122,11 @@ class PortBackend(ABC):
         self._listed: Sequence[DeviceInfo] = ()
 
     @abstractmethod
+    def version(self) -> str:
+        """PortAudio's version in its own words."""
+        ...
+
+    @abstractmethod
     def list_anew(self) -> list[DeviceInfo]:
         """The devices there are now: PortAudio lists once, so the library is ended and begun again."""
         ...

@@ -138,7 +138,7 @@ def open_error(path: str, code: int | None, text: str, ports: Sequence[PortInfo]
     `ports` are the ports that exist now; `listed` is True when this one was among them a moment ago.
     """
     if code in (errno.EACCES, errno.EPERM):
-        return PortDenied(f"no permission to open {path}", "a port that this user may open", _rights(path))
+        return PortDenied(f"no permission to open {path}", "a port that this user may open", rights(path))
     if code in (errno.EAGAIN, errno.EBUSY) or "exclusively lock" in text:
         return PortDenied(
             f"{path} is open in another program",
@@ -161,17 +161,17 @@ def open_error(path: str, code: int | None, text: str, ports: Sequence[PortInfo]
     return PortNotFound(f"{path} cannot be opened as a serial port: {text}", "a serial port", "check the path")
 
 
-def _rights(path: str) -> str:
-    """How this user gets the right to open the port on this machine."""
+def rights(path: str, usual_group: str = "dialout") -> str:
+    """How this user gets the right to open a device node on this machine; `usual_group` is whose such nodes are."""
     try:
         import grp  # not there on Windows
 
         group = grp.getgrgid(os.stat(path).st_gid).gr_name
         user = getpass.getuser()
     except (ImportError, OSError, KeyError):
-        group, user = "dialout", "$USER"
+        group, user = usual_group, "$USER"
     if sys.platform == "darwin":
         return f"give yourself the right: sudo chmod a+rw {path}"
-    if group == "root":  # no group can be joined: the system lacks the usual rule for serial ports
-        return f"for now: sudo chmod a+rw {path}; for good: add a udev rule that gives the port to the group dialout"
+    if group == "root":  # no group can be joined: the system lacks the usual rule for such nodes
+        return f"for now: sudo chmod a+rw {path}; for good: add a udev rule that gives it to the group {usual_group}"
     return f"join the group {group}: sudo usermod -aG {group} {user}, then log out and in again"

@@ -17,6 +17,7 @@ from rig.cli.analyze import analyze
 from rig.cli.calibrate import calibrate_app
 from rig.cli.compare import compare
 from rig.cli.devices import devices
+from rig.cli.doctor import doctor
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.levels import levels
@@ -46,6 +47,7 @@ app.command("export")(export)
 app.command("marks")(marks)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
+app.command("doctor")(doctor)
 app.command("levels")(levels)
 app.command("report")(report)
 app.command("validate")(validate)

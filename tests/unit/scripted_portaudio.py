@@ -93,6 +93,9 @@ class ScriptedSounddevice:
     def _initialize(self) -> None:
         self.table.initialise()
 
+    def get_portaudio_version(self) -> tuple[int, str]:
+        return 1246976, "PortAudio V19.7.0-devel, revision unknown"
+
     def _exit_handler(self) -> None:
         raise AssertionError("a hung stream must not be waited for at exit")
 
@@ -190,6 +193,9 @@ class ScriptedPyaudio:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+
+    def get_portaudio_version_text(self) -> str:
+        return "PortAudio V19.7.0-devel, revision unknown"
 
     def PyAudio(self) -> _Session:  # noqa: N802
         self.table.initialise()
