@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rig.acquire.chatter import Chatter
 from rig.acquire.marksfile import MarksFile
@@ -17,6 +17,9 @@ from rig.acquire.portaudio import PortBackend
 from rig.domain.records import BenchKind
 from rig.domain.seams import AudioBackend, BytePipe, HostTime, MarksSource, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
+
+if TYPE_CHECKING:
+    from rig.sim.alive import Living
 
 SIM = "sim"
 EMULATED = "emulated"
@@ -63,9 +66,10 @@ def is_simulated(device: str) -> bool:
 def choose_bench(options: BenchOptions, chatter: Chatter | None = None) -> ChosenBench:
     """Builds the bench that the options name.
 
-    `device` is `sim` or `sim:SCENARIO`, or what `choose_device` takes; `port` auto, none or a path, and for the
-    simulated bench emulated. Raises DeviceNotFound and DeviceAmbiguous for a device, PortNotFound and PortDenied for a
-    port, MissingLibrary where a library or the emulator is missing, UsageError where the options contradict each other.
+    `device` is `sim` or `sim:SCENARIO`, or what `choose_device` takes; `port` auto, none or a path, and for
+    the simulated bench emulated too, or the path of an emulated board. Raises DeviceNotFound and DeviceAmbiguous for a
+    device, PortNotFound and PortDenied for a port, MissingLibrary where a library or the emulator is missing, and
+    UsageError where the options contradict each other.
     """
     if options.sut is None and options.sut_ready is not None:
         raise UsageError(
@@ -130,6 +134,23 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
     )
 
 
+def _living(port: str) -> Living:
+    """The emulated board that runs at a path, opened like a real one.
+
+    Raises UsageError where none ever was, PortNotFound where it does not run any more.
+    """
+    from rig.acquire.link import SerialPipe, SystemTime
+    from rig.sim.alive import Living
+    from rig.sim.pins import Pins
+
+    time, pins = SystemTime(), Pins(port)  # first, so that nothing of what the board does is missed
+    try:
+        return Living(SerialPipe(port, time), pins, time)
+    except BaseException:
+        pins.close()
+        raise
+
+
 def _simulated(options: BenchOptions) -> ChosenBench:
     _, colon, scenario = options.device.partition(":")
     if colon and not scenario:
@@ -138,12 +159,6 @@ def _simulated(options: BenchOptions) -> ChosenBench:
             "sim, or sim:SCENARIO",
             "rig sim list shows the scenarios",
         )
-    if options.port not in ("auto", "none", EMULATED):
-        raise UsageError(
-            f"--port {options.port}: the simulated bench brings its own board",
-            "auto (the scripted board), emulated (the firmware itself) or none (the interface plays the stimulus)",
-            "leave --port out",
-        )
     if options.sut is not None:
         raise UsageError(
             "--sut: the simulated bench brings its own system under test",
@@ -151,13 +166,17 @@ def _simulated(options: BenchOptions) -> ChosenBench:
             "leave --sut out; --device sim:SCENARIO chooses another system",
         )
     from rig.sim.bench import build_bench
+    from rig.sim.scenarios import find_scenario
 
-    emulator = None
+    emulator, living = None, None
     if options.port == EMULATED:
         from rig.firmware.images import emulator_command
 
         emulator = emulator_command()
-    bench = build_bench(scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator)
+    elif options.port not in ("auto", "none"):
+        find_scenario(scenario or DEFAULT_SCENARIO)  # before the port is opened, which resets the board
+        living = _living(options.port)
+    bench = build_bench(scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator, living=living)
     marks = None
     if options.marks is not None or bench.spec.marks:
         # Without a file of the user's choice the simulated system still writes one, and rig reads it.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rig.domain.seams import AudioBackend, BytePipe, SystemUnderTest
+from rig.sim.alive import Living, LivingBoard, RealTime
 from rig.sim.audio import SimAudioBackend
 from rig.sim.bandlimited import converter, delay, fast_length
 from rig.sim.clock import DriftingClock, VirtualTime
@@ -38,13 +39,23 @@ TICK_RATE_HZ = 2_000_000.0
 class SimBench:
     """A world behind the seams: `audio`, `pipe`, `time`, `system`; and what is true of it: `truth()`."""
 
-    def __init__(self, scenario: Scenario, seed: int, spec: WorldSpec, emulator: Sequence[str] | None = None) -> None:
-        """`emulator` starts an emulated board, which then takes the place of the scripted one."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        spec: WorldSpec,
+        emulator: Sequence[str] | None = None,
+        living: Living | None = None,
+    ) -> None:
+        """`emulator` starts an emulated board, which then takes the place of the scripted one; so does `living`, around
+        which the world runs in real time."""
         self.scenario = scenario
         self.seed = seed
         self.spec = spec
-        self._time = VirtualTime(f"sim:{scenario.name}:{seed}")
+        self._time = VirtualTime(f"sim:{scenario.name}:{seed}") if living is None else RealTime(living.time)
         self._audio_clock, self._board_clock, system_ppm = _clocks(spec, seed)
+        if living is not None:
+            self._board_clock = DriftingClock(TICK_RATE_HZ, living.pins.clock.ppm)
         self._paths = Paths(spec, seed)
         self._scene = Scene(spec, seed, self._time, self._audio_clock, self._paths)
         self._system = SimSystem(spec, seed, self._time, self._audio_clock, self._paths)
@@ -52,11 +63,14 @@ class SimBench:
         self._scene.attach(self._line)
         self._backend = SimAudioBackend(spec, seed, self._time, self._audio_clock, self._scene)
         board_rng = generator(seed, CAUSE_BOARD)
-        self._mcu: BytePipe = (
-            ScriptedMcu(self._time, self._board_clock, board_rng, self._scene.tone)
-            if emulator is None
-            else EmulatedMcu(self._time, self._board_clock, board_rng, self._scene.tone, emulator=emulator)
-        )
+        self._mcu: BytePipe
+        if living is not None and isinstance(self._time, RealTime):
+            self._mcu = alive = LivingBoard(living, self._scene.tone)
+            self._time.settle = alive.settle
+        elif emulator is not None:
+            self._mcu = EmulatedMcu(self._time, self._board_clock, board_rng, self._scene.tone, emulator=emulator)
+        else:
+            self._mcu = ScriptedMcu(self._time, self._board_clock, board_rng, self._scene.tone)
         self._system_ppm = system_ppm
 
     @property
@@ -212,16 +226,19 @@ class SimBench:
         }
 
 
-def build_bench(scenario: str, seed: int, *, emulator: Sequence[str] | None = None, **overrides: Any) -> SimBench:
+def build_bench(
+    scenario: str, seed: int, *, emulator: Sequence[str] | None = None, living: Living | None = None, **overrides: Any
+) -> SimBench:
     """A world by the scenario's name, with any setting of `WorldSpec` overridden. The same seed is the same world.
 
-    `emulator` is the command that starts an emulated board; without it the board is the scripted one.
+    `emulator` is the command that starts an emulated board; `living` is one that runs already, and then the world runs
+    in real time. Without them the board is the scripted one.
 
     Raises DeviceNotFound for an unknown scenario, UsageError for an override that does not exist or cannot be, and
     MissingLibrary where the scenario needs a coder that is not installed.
     """
     found = find_scenario(scenario)
-    return SimBench(found, seed, found.world(overrides), emulator)
+    return SimBench(found, seed, found.world(overrides), emulator, living)
 
 
 def _clocks(spec: WorldSpec, seed: int) -> tuple[DriftingClock, DriftingClock, float]:

@@ -1,14 +1,17 @@
 """What every board must do, whatever it is made of. One suite, every implementation.
 
 The scripted board always runs, and so does the emulated one, which runs the firmware itself, where its emulator can be
-built; a real one joins with `--port PATH`. Another kind joins by an entry in `BOARDS`.
+built: in lock-step, and in real time behind a port that pyserial opens. A real one joins with `--port PATH`. Another
+kind joins by an entry in `BOARDS`.
 """
 
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ from rig.sim.clock import DriftingClock, VirtualTime
 from rig.sim.emulated import EmulatedMcu
 from rig.sim.emulated_usb import EmulatedUsbMcu
 from rig.sim.mcu import ScriptedMcu
+from rig.sim.paced import PacedBoard
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,28 @@ def emulated_usb(seed: int) -> tuple[BytePipe, HostTime]:
     time, rng = VirtualTime(), np.random.default_rng(seed)
     clock = DriftingClock(2e6, float(rng.uniform(-5000, 5000)), start=2**32 - 3e6)
     return EmulatedUsbMcu(time, clock, rng, emulator=emulator_or_skip("atmega32u4")), time
+
+
+class PacedPipe(SerialPipe):
+    """A port with an emulated board of its own behind it, which ends with it."""
+
+    def __init__(self, seed: int, host: HostTime) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="rig-board-")
+        ppm = float(np.random.default_rng(seed).uniform(-5000, 5000))
+        self._board = PacedBoard(emulator_or_skip(), Path(self._folder.name) / "board", ppm=ppm)
+        self._board.start()
+        super().__init__(str(self._board.path), host)
+
+    def close(self) -> None:
+        super().close()
+        self._board.close()
+        self._folder.cleanup()
+
+
+def paced(seed: int) -> tuple[BytePipe, HostTime]:
+    """The firmware in real time, through a pseudo-terminal and pyserial."""
+    time = SystemTime()
+    return PacedPipe(seed, time), time
 
 
 BOARDS: dict[str, Callable[[int], tuple[BytePipe, HostTime]]] = {
