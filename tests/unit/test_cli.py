@@ -110,7 +110,7 @@ def test_stimuli() -> None:
         (["measure", "--device", "sim", "--ref", "0"], 2, "invalid value for '--ref'"),
         (["measure", "--device", "sim", "--runs", "0"], 2, "invalid value for '--runs'"),
         (["measure", "--device", "sim", "--min-latency", "1s", "--max-latency", "1ms"], 2, "--min-latency 1000 ms"),
-        (["measure", "--device", "sim", "--port", "/dev/ttyACM0"], 2, "--port /dev/ttyACM0"),
+        (["measure", "--device", "sim", "--port", "/dev/ttyACM0"], 2, "no emulated board at /dev/ttyACM0"),
         (["measure", "--device", "sim", "--sut", "sleep 1"], 2, "--sut"),
         (["measure", "--device", "sim", "--stimulus", "wav:absent.wav"], 2, "absent.wav does not exist"),
         (["measure", "--device", "sim", "--spacing", "50ms"], 2, "each sounds for 0.10 s"),
