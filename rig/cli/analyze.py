@@ -9,10 +9,12 @@ import typer
 
 from rig.cli.options import (
     AsJson,
+    CalibrationFolder,
     Ear,
     Limit,
     MaxLatency,
     MinLatency,
+    Needs,
     Quiet,
     Ref,
     Verbose,
@@ -28,6 +30,8 @@ def analyze(
     min_latency: MinLatency = None,
     max_latency: MaxLatency = None,
     limit: Limit = None,
+    calibration: CalibrationFolder = None,
+    needs: Needs = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -39,12 +43,13 @@ def analyze(
     check_channels(ref, ear)
     check_window(min_latency, max_latency)
 
+    from rig.cli.calibrated import CalibrationChoice
     from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.pipeline import Choices, report_on
     from rig.cli.progress import open_display
 
-    choices = Choices(ref, ear, min_latency, max_latency, limit)
+    choices = Choices(ref, ear, min_latency, max_latency, limit, CalibrationChoice.of(calibration, needs))
     key = key_of(source) if choices == Choices() else None
     with open_display(quiet) as display:
         report = report_on(source, choices, display)

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig.acquire.chatter import Chatter
+from rig.acquire.identity import identify
 from rig.acquire.marksfile import MarksFile
 from rig.acquire.portaudio import PortBackend
+from rig.domain.calibration import DeviceIdentity
 from rig.domain.records import BenchKind
 from rig.domain.seams import AudioBackend, BytePipe, HostTime, MarksSource, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
@@ -55,6 +57,7 @@ class ChosenBench:
     system: SystemUnderTest
     time: HostTime
     truth: Callable[[], dict[str, Any]] | None
+    identity: DeviceIdentity
     marks: MarksSource | None = None
 
 
@@ -130,6 +133,7 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
         system=system,
         time=time,
         truth=None,
+        identity=identify(real_kind().value, chosen.name, chosen.host_api),
         marks=None if options.marks is None else MarksFile(options.marks),
     )
 
@@ -194,5 +198,9 @@ def _simulated(options: BenchOptions) -> ChosenBench:
         system=bench.system,
         time=bench.time,
         truth=bench.truth,
+        # The crystal of a simulated device is drawn with the world: another seed is another device.
+        identity=DeviceIdentity(
+            BenchKind.SIMULATED.value, f"{SIM}:{bench.scenario.name}", "simulated", serial=f"seed {options.seed}"
+        ),
         marks=marks,
     )

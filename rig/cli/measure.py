@@ -12,10 +12,12 @@ import typer
 from rig.cli.options import (
     AsJson,
     Backend,
+    CalibrationFolder,
     Ear,
     Limit,
     MaxLatency,
     MinLatency,
+    Needs,
     Quiet,
     Ref,
     Verbose,
@@ -76,6 +78,8 @@ def measure(
     min_latency: MinLatency = None,
     max_latency: MaxLatency = None,
     limit: Limit = None,
+    calibration: CalibrationFolder = None,
+    needs: Needs = None,
     blank: Annotated[bool, typer.Option("--blank/--no-blank", help="first a run with the system muted")] = True,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="folder for the session")] = None,
     page: Annotated[bool, typer.Option("--report", help="also write an HTML page beside the session")] = False,
@@ -98,6 +102,7 @@ def measure(
     lead = one_of("--lead-in", lead_in, ("speech", "none"))
 
     from rig.cli.bench_choice import BenchOptions, choose_bench, is_simulated
+    from rig.cli.calibrated import CalibrationChoice, calibration_for, planned
     from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.page_file import page_path, write_page
@@ -125,16 +130,18 @@ def measure(
         blank=blank,
         out=out,
     )
+    choice = CalibrationChoice.of(calibration, needs)
     page_file = None if page_to is None else page_path(Path(), page_to)
     plays = port == "none" or options.lead_in is not None or wav is not None
     wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays, sut_ready, marks)
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)
+        known = calibration_for(choice, planned(options, bench))
         folder = session_folder(options, bench)
         display = stack.enter_context(open_display(quiet))
         try:
-            record(options, bench, display, folder)
+            record(options, bench, display, folder, known)
         except KeyboardInterrupt:
             print(f"rig: stopped; {_kept(folder)}", file=sys.stderr)
             raise typer.Exit(EXIT_INTERRUPTED) from None

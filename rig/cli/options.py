@@ -103,6 +103,12 @@ Limit = Annotated[
     float | None,
     typer.Option("--limit", parser=duration_s, metavar="DURATION", help="exit 3 when the median is over this: 300ms"),
 ]
+CalibrationFolder = Annotated[
+    str | None, typer.Option("--calibration", metavar="DIR|none", help="correct by what is known of the device")
+]
+Needs = Annotated[
+    str | None, typer.Option("--needs", metavar="QUANTITY,...", help="exit 5 unless these are calibrated")
+]
 Backend = Annotated[str, typer.Option("--backend", metavar="sounddevice|pyaudio", help="the library that records")]
 AsJson = Annotated[bool, typer.Option("--json", help="one JSON document instead of text")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="add the uncertainty budget and every trial")]

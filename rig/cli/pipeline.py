@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rig.analyse.blank import analyse_blank
 from rig.analyse.clockfacts import clock_facts
+from rig.analyse.corrections import correct, corrections, moved, uncalibrated
 from rig.analyse.curves import CurveKeeper
 from rig.analyse.run import analyse_run
+from rig.calibration.choose import require
+from rig.cli.calibrated import CalibrationChoice, calibration_for, circumstances, of_session
 from rig.cli.options import check_channels, check_window
 from rig.cli.progress import Display
+from rig.domain.calibration import Calibration
 from rig.domain.exhibits import Exhibits, RunExhibits
 from rig.domain.records import AnalysisHints, BenchKind, BlankFloor, ChannelRoles, RunAnalysis
 from rig.domain.report import MeasurementFacts, Report
-from rig.errors import BadInput
+from rig.errors import BadInput, CalibrationError
 from rig.recording import open_recording
 from rig.report.summary import summarise
 from rig.session import Session, open_session
@@ -25,6 +29,9 @@ from rig.session.read import hash_file
 MANIFEST = "manifest.json"
 
 CUT_SHORT = {"recording": "killed while recording", "interrupted": "stopped by hand", "lost": "recording or link lost"}
+
+
+NO_IDENTITY = "a recording does not say which device made it, so no calibration was applied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Choices:
     min_latency_s: float | None = None
     max_latency_s: float | None = None
     limit_s: float | None = None
+    calibration: CalibrationChoice = field(default_factory=CalibrationChoice)
 
     def over(self, stored: Any) -> Choices:
         """These choices, and where they leave something open those stored in a session's manifest."""
@@ -53,6 +61,7 @@ class Choices:
             number(self.min_latency_s, "min_latency_s"),
             number(self.max_latency_s, "max_latency_s"),
             number(self.limit_s, "limit_s"),
+            self.calibration,
         )
 
 
@@ -89,6 +98,12 @@ def _making(manifest: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _on_file(path: Path, choices: Choices, display: Display, kept: list[RunExhibits] | None) -> Report:
+    if choices.calibration.needs:
+        raise CalibrationError(
+            f"the figure needs {choices.calibration.needs[0]}, and {path.name} does not say which device made it",
+            "a session: only there the device is known",
+            "record with rig measure --calibration DIR",
+        )
     with open_recording(path) as source:
         roles = _roles(choices, ChannelRoles(0, 1), source.n_channels, path.name)
         hints = AnalysisHints(min_latency_s=choices.min_latency_s, max_latency_s=choices.max_latency_s)
@@ -106,7 +121,7 @@ def _on_file(path: Path, choices: Choices, display: Display, kept: list[RunExhib
             min_latency_s=choices.min_latency_s,
             max_latency_s=choices.max_latency_s,
             cut_short="the file ends before its samples do" if source.truncated else None,
-            notes=source.caveats,
+            notes=(*source.caveats, *([NO_IDENTITY] if choices.calibration.folder is not None else [])),
             limit_s=choices.limit_s,
         )
     return summarise([run], facts)
@@ -132,7 +147,28 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
                 kept.append(keeper.exhibits())
             clocks = clock_facts(analysis, run.source, roles.ref, run.clocks(session.tick_rate_hz))
             runs.append(replace(analysis, clocks=clocks))
-    return summarise(runs, _session_facts(session, choices, roles, blank, runs, notes))
+    calibration = _calibration(session, choices, roles)
+    notes += calibration.notes
+    facts = _session_facts(session, choices, roles, blank, runs, notes)
+    facts = replace(facts, corrections=corrections(runs, calibration), uncalibrated=uncalibrated(runs, calibration))
+    if kept is not None:
+        shift_s = sum(c.value_s for c in facts.corrections)
+        kept[:] = [moved(exhibits, shift_s) for exhibits in kept]
+    return summarise([correct(run, calibration) for run in runs], facts)
+
+
+def _calibration(session: Session, choices: Choices, roles: ChannelRoles) -> Calibration:
+    """What was asked for now, or else what the session was made with. Raises CalibrationError."""
+    if not choices.calibration.given:
+        return of_session(session.manifest) or Calibration()
+    if not session.runs or choices.calibration.off:
+        return Calibration()
+    where = circumstances(session.manifest, session.bench, session.runs[0].grant, (roles.ref + 1, roles.ear + 1))
+    if choices.calibration.folder is None:
+        kept = of_session(session.manifest) or Calibration()
+        require(kept, choices.calibration.needs)
+        return kept
+    return calibration_for(choices.calibration, where) or Calibration()
 
 
 def _session_facts(

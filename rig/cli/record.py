@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from rig.acquire.board import Link
 from rig.bench import BenchPlan, plan_runs, run_plan
 from rig.bench.plan import check_fits, check_plan, playback
 from rig.cli.bench_choice import ChosenBench
+from rig.cli.calibrated import to_manifest
 from rig.cli.progress import Display
+from rig.domain.calibration import Calibration
 from rig.domain.records import BenchKind, ChannelRoles, StimulusPlan, StreamSpec
 from rig.environment import environment
 from rig.errors import RigError
@@ -87,8 +89,12 @@ def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
     return plan
 
 
-def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder: Path) -> None:
-    """Records the measurement into `folder`. Raises what the bench raises; what was recorded until then is kept."""
+def record(
+    options: MeasureOptions, bench: ChosenBench, display: Display, folder: Path, known: Calibration | None = None
+) -> None:
+    """Records the measurement into `folder`, with the calibration that is to be applied.
+
+    Raises what the bench raises; what was recorded until then is kept."""
     plan = make_plan(options, bench)
     manifest = {
         "bench": bench.kind,
@@ -121,6 +127,8 @@ def record(options: MeasureOptions, bench: ChosenBench, display: Display, folder
         "environment": environment(),
     }
     writer = SessionWriter.create(folder, manifest, bench.time)
+    # Neither makes it another session: the same bench gives the same recording whatever is known of it.
+    writer.note(identity=asdict(bench.identity), calibration=to_manifest(known))
     try:
         link = None if bench.pipe is None else Link(bench.pipe, bench.time, on_frame=writer.serial_frame)
         if link is not None:

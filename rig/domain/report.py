@@ -56,6 +56,7 @@ class MeasurementFacts:
     blank: BlankFloor | None = None
     no_blank_because: str | None = None
     corrections: tuple[Correction, ...] = ()
+    uncalibrated: tuple[str, ...] = ()  # what is calibrated only in part lacks, as sentences
     cut_short: str | None = None  # how, when the recording ended before the plan
     notes: tuple[str, ...] = ()  # what the recording or the session itself is known to lack, as sentences
     limit_s: float | None = None

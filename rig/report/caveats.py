@@ -202,6 +202,7 @@ def _from_the_analysis(runs: Sequence[RunAnalysis]) -> Iterable[str]:
 def _about_the_definition(facts: MeasurementFacts, runs: Sequence[RunReport]) -> Iterable[str]:
     if not facts.corrections:
         yield "no calibration is applied: converters, loudspeakers, microphones and air are part of the figure"
+    yield from facts.uncalibrated
     if any(r.analysis.stimulus == "click" for r in runs):
         yield "a tone burst cannot be validated alone: its trials are accepted because they agree with each other"
 

@@ -226,10 +226,10 @@ def _bench_lines(facts: MeasurementFacts) -> list[str]:
         )
         lines.append(f"  muted    {_blank(facts)}")
     for correction in facts.corrections:
-        lines.append(
-            f"  applied  {correction.name} {ms(correction.value_s, 3, signed=True)} ms"
-            f" +/- {ms(1.96 * correction.u_s, 3)} ({correction.calibration})"
-        )
+        digits = decimals_for(1.96 * correction.u_s)
+        value, half = ms(correction.value_s, digits, signed=True), ms(1.96 * correction.u_s, digits)
+        lines.append(f"  applied  {correction.name}: {value} +/- {half} ms")
+        lines.append(f"           by {correction.calibration}")
     if facts.build is not None:
         lines.append(f"  build    {facts.build}")
     if facts.session is not None:

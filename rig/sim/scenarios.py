@@ -105,6 +105,18 @@ SCENARIOS: dict[str, Scenario] = {
         _call(
             "hum", "mains hum 20 dB above the stimulus and a DC offset at the ear", ear_db=-26.0, hum_db=20.0, dc=0.05
         ),
+        Scenario(
+            "crooked",
+            "a device worth calibrating: 17 ppm fast, channels 3.4 frames apart, 0.43 m of air",
+            {
+                "audio_ppm": 17.0,
+                "channel_skew_s": 3.4 / 48_000,
+                "mouth_distance_m": 0.13,
+                "ear_distance_m": 0.30,
+                "snr_db": 45.0,
+                "crosstalk_db": -60.0,
+            },
+        ),
         _call("long-delay", "a system of about 1.4 s", latency_s=1.4),
         _call("marks", "the default call by a program that writes marks on the host's clock", marks=True),
         _call(
