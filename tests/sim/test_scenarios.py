@@ -32,6 +32,7 @@ EXPECTED = [
     "swapped",
     "same-signal",
     "hum",
+    "crooked",
     "long-delay",
     "marks",
     "marks-page",
