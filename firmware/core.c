@@ -292,7 +292,7 @@ static void arm(const uint8_t *command, uint8_t n_bytes)
     reply.n_bytes = rig_armed_put(reply.body, command[1], &done);
 }
 
-static void start(void)
+static void start(uint32_t tick)
 {
     forget_firings();
     rig_player.head = 0;
@@ -310,11 +310,12 @@ static void start(void)
     plan.fill_index = 0;
     plan.is_made = 0;
     rig_tone_start(plan.arm.kind, plan.arm.amplitude_256ths);
-    plan.first_tick = port_sample_tick(port_tick() + FIRST_TONE_TICKS);
+    plan.first_tick = port_sample_tick(tick);
     port_play(plan.first_tick);
 }
 
-static void fire(const uint8_t *command)
+/* `fire`, and with a tick to fire at `fire_at`. */
+static void fire(const uint8_t *command, const struct rig_fire_at *at)
 {
     if (!plan.is_fired || command[1] != plan.fire_seq) {
         if (refuse_while_firing(command))
@@ -323,11 +324,26 @@ static void fire(const uint8_t *command)
             refuse(command, RIG_ERROR_NOT_ARMED, state());
             return;
         }
+        uint32_t now = port_tick(), soonest = now + FIRST_TONE_TICKS;
+        if (at && (int32_t)(at->first_tick - soonest) < 0) {
+            refuse(command, RIG_ERROR_TOO_SOON, now);
+            return;
+        }
         plan.fire_seq = command[1];
-        start();
+        start(at ? at->first_tick : soonest);
     }
     struct rig_firing m = {plan.first_tick};
     reply.n_bytes = rig_firing_put(reply.body, command[1], &m);
+    reply.body[0] = command[0] | 0x80; /* the two replies are alike */
+}
+
+static void fire_at(const uint8_t *command, uint8_t n_bytes)
+{
+    struct rig_fire_at m;
+    if (rig_fire_at_get(command, n_bytes, &m))
+        fire(command, &m);
+    else
+        refuse(command, RIG_ERROR_BAD_LENGTH, n_bytes - 2u);
 }
 
 static void safe(const uint8_t *command)
@@ -405,6 +421,9 @@ void rig_core_take(const uint8_t *body, uint8_t n_bytes, uint32_t tick, uint16_t
     case RIG_ID_RECALL:
         recall(body, n_bytes);
         return;
+    case RIG_ID_FIRE_AT:
+        fire_at(body, n_bytes);
+        return;
     case RIG_ID_SELF_TEST:
         self_test(body, n_bytes);
         return;
@@ -426,7 +445,7 @@ void rig_core_take(const uint8_t *body, uint8_t n_bytes, uint32_t tick, uint16_t
     else if (body[0] == RIG_ID_PING)
         ping(body, tick);
     else if (body[0] == RIG_ID_FIRE)
-        fire(body);
+        fire(body, 0);
     else if (body[0] == RIG_ID_SAFE)
         safe(body);
     else

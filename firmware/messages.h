@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define RIG_PROTOCOL_LEVEL 1u
-#define RIG_TABLE_HASH 0xA6D92C03ul
+#define RIG_TABLE_HASH 0x6AD804B7ul
 #define RIG_BAUD_RATE 500000ul
 #define RIG_MAX_FRAME_BYTES 64u
 #define RIG_MAX_BODY_BYTES 59u
@@ -32,6 +32,8 @@ enum rig_message_id {
     RIG_ID_RECALLED = 136,
     RIG_ID_SELF_TEST = 9,
     RIG_ID_SELF_TESTED = 137,
+    RIG_ID_FIRE_AT = 10,
+    RIG_ID_FIRING_AT = 138,
     RIG_ID_FIRED = 64,
     RIG_ID_ERROR = 255,
 };
@@ -45,6 +47,7 @@ enum rig_error_code {
     RIG_ERROR_PLAN_INCOMPLETE = 6,
     RIG_ERROR_PLAN_TOO_LONG = 7,
     RIG_ERROR_SPACING_TOO_SHORT = 8,
+    RIG_ERROR_TOO_SOON = 9,
 };
 
 enum rig_kind_number {
@@ -481,6 +484,48 @@ static inline uint8_t rig_self_tested_get(const uint8_t *body, uint8_t n_bytes, 
     m->tone_samples = (uint16_t)rig_get(body + 3, 2);
     m->tone_crc = (uint16_t)rig_get(body + 5, 2);
     m->failed_bits = (uint8_t)rig_get(body + 7, 1);
+    return 1;
+}
+
+/* command fire_at: as fire, and the first tone starts with the first sample at or after a tick, 20 ms ahead at least */
+struct rig_fire_at {
+    uint32_t first_tick; /* the tick */
+};
+#define RIG_FIRE_AT_FIXED_BYTES 6u
+static inline uint8_t rig_fire_at_put(uint8_t *body, uint8_t seq, const struct rig_fire_at *m)
+{
+    body[0] = RIG_ID_FIRE_AT;
+    body[1] = seq;
+    rig_put(body + 2, 4, m->first_tick);
+    return (uint8_t)(6);
+}
+/* 1, or 0 when the body has another length; n_bytes counts id and sequence too. */
+static inline uint8_t rig_fire_at_get(const uint8_t *body, uint8_t n_bytes, struct rig_fire_at *m)
+{
+    if (n_bytes != 6)
+        return 0;
+    m->first_tick = (uint32_t)rig_get(body + 2, 4);
+    return 1;
+}
+
+/* reply firing_at: the plan waits for its tick */
+struct rig_firing_at {
+    uint32_t first_tick; /* when the first tone will start */
+};
+#define RIG_FIRING_AT_FIXED_BYTES 6u
+static inline uint8_t rig_firing_at_put(uint8_t *body, uint8_t seq, const struct rig_firing_at *m)
+{
+    body[0] = RIG_ID_FIRING_AT;
+    body[1] = seq;
+    rig_put(body + 2, 4, m->first_tick);
+    return (uint8_t)(6);
+}
+/* 1, or 0 when the body has another length; n_bytes counts id and sequence too. */
+static inline uint8_t rig_firing_at_get(const uint8_t *body, uint8_t n_bytes, struct rig_firing_at *m)
+{
+    if (n_bytes != 6)
+        return 0;
+    m->first_tick = (uint32_t)rig_get(body + 2, 4);
     return 1;
 }
 

@@ -166,10 +166,14 @@ class Link:
         kind = wire.KINDS[armed["kind"]]
         return ArmedStimulus(kind, armed["count"], armed["amplitude_256ths"] / 256.0, tuple(granted))
 
-    def fire(self) -> None:
-        """Starts the armed plan. Raises BenchNotReady when nothing is armed or a plan runs already."""
+    def fire(self, at_tick: int | None = None) -> None:
+        """Starts the armed plan: at once, or with the first sample at or after a tick, widened as in the stamps.
+
+        Raises BenchNotReady when nothing is armed or a plan runs already, UsageError for a tick that is past or less
+        than 20 ms ahead.
+        """
         _, ticks = self._known()
-        answer = self._ask("fire")
+        answer = self._ask("fire") if at_tick is None else self._ask("fire_at", first_tick=at_tick & 0xFFFFFFFF)
         if self._plan is not None:
             self._plan.first_tick = ticks.fresh(answer.message["first_tick"], answer.received_s)
 

@@ -23,6 +23,7 @@ _REFUSALS: dict[str, tuple[type[RigError], str, str]] = {
     "bad_value": (UsageError, "values that the board can play", "change the plan; docs/protocol.md has the ranges"),
     "plan_too_long": (UsageError, "a plan that fits the board's memory", "use fewer stimuli in a run, and more runs"),
     "spacing_too_short": (UsageError, "stimuli that end before the next one starts", "use a longer spacing"),
+    "too_soon": (UsageError, "a tick that is 20 ms ahead or more", "fire later, or at once: without a tick"),
     "not_armed": (BenchNotReady, "an armed board", "arm it first; if it was, it restarted: check its supply"),
     "busy": (BenchNotReady, "a board that is not firing", "stop the plan that runs, or reset the board"),
     "plan_incomplete": (BenchNotReady, "a spacing list as long as the plan", "arm the board again"),

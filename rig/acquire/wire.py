@@ -38,6 +38,7 @@ ERRORS: dict[int, tuple[str, str]] = {
     6: ("plan_incomplete", "arm asks for more stimuli than spacings were loaded for; detail: spacings held"),
     7: ("plan_too_long", "more stimuli than the board can hold; detail: how many it can"),
     8: ("spacing_too_short", "a stimulus would start before the last one ends; detail: position in the spacing list"),
+    9: ("too_soon", "the tick to fire at is past, or less than 20 ms ahead; detail: the tick it is"),
 }
 """Error codes: name and meaning."""
 
@@ -166,6 +167,14 @@ TABLE: tuple[MessageType, ...] = (
         ("tone_crc", "u16", "CRC of its samples at full amplitude, one byte each"),
         ("failed_bits", "u8", "bit 0: memory, bit 1: timer; 0: all well"),
     ),
+    _command(
+        0x0A,
+        "fire_at",
+        "firing_at",
+        "as fire, and the first tone starts with the first sample at or after a tick, 20 ms ahead at least",
+        ("first_tick", "u32", "the tick"),
+    ),
+    _reply(0x8A, "firing_at", "the plan waits for its tick", ("first_tick", "u32", "when the first tone will start")),
     MessageType(
         0x40,
         "fired",

@@ -212,9 +212,16 @@ def _c_numbers(numbers: Sequence[int]) -> str:
     return ",\n".join("    " + ", ".join(str(n) for n in row) for row in rows)
 
 
-def _rewrite(page: Path) -> None:
-    page.write_text(with_fresh_table(page.read_text(encoding="utf-8")), encoding="utf-8")
+def generated(root: Path) -> dict[Path, str]:
+    """Every file of a checkout that is made from the table or the waveforms, as it should be."""
+    page = root / "docs" / "protocol.md"
+    return {
+        page: with_fresh_table(page.read_text(encoding="utf-8")),
+        root / "firmware" / "messages.h": generate_messages_h(),
+        root / "firmware" / "stimulus.h": generate_stimulus_h(),
+    }
 
 
 if __name__ == "__main__":
-    _rewrite(Path(__file__).parents[2] / "docs" / "protocol.md")
+    for path, text in generated(Path(__file__).parents[2]).items():
+        path.write_text(text, encoding="utf-8")

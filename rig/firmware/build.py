@@ -123,7 +123,7 @@ def build_image(sources: Path, board: str) -> Image:
         elf, hexfile = f"{scratch}/rig.elf", f"{scratch}/rig.hex"
         options = [f"-mmcu={board}", f"-DF_CPU={CPU_HZ}ul", f'-DRIG_BUILD="{build}"', "-std=gnu11", *WARNINGS]
         options += [_OPTIMISED[board]]
-        options += ["-ffunction-sections", "-fdata-sections", "-fno-ident", "-Wl,--gc-sections"]
+        options += ["-ffunction-sections", "-fdata-sections", "-fno-ident", "-mrelax", "-Wl,--gc-sections"]
         files = [name for name in (*_COMMON, *_PORTS[board]) if name.endswith(".c")]
         _run(["avr-gcc", *options, "-o", elf, *files], sources)
         _run(["avr-objcopy", "-O", "ihex", "-R", ".eeprom", elf, hexfile])

@@ -106,7 +106,7 @@ class Firmware:
                 raise self._strange(received)
             if received.name == "ping":
                 return self._ping(received, at_s, ready_s)
-            if received.name == "fire":
+            if received.name in ("fire", "fire_at"):
                 return self._fire(received, ready_s)
             answers = {
                 "identify": self._identify,
@@ -215,14 +215,24 @@ class Firmware:
             if self._armed is None or self._firings:
                 raise _Refusal("not_armed", self._state(ready_s))
             self._fire_seq = command.seq
-            events = self._start(self._armed, ready_s)
-        reply = wire.message("firing", command.seq, first_tick=self._firings[0].tick & 0xFFFFFFFF)
+            events = self._start(self._armed, ready_s, self._first_tick(command, ready_s))
+        assert command.type.reply is not None
+        reply = wire.message(command.type.reply, command.seq, first_tick=self._firings[0].tick & 0xFFFFFFFF)
         return [_now(ready_s, reply), *events]
 
-    def _start(self, plan: Message, at_s: float) -> list[Outgoing]:
+    def _first_tick(self, command: Message, at_s: float) -> int:
+        """The tick that the plan is to start at, or soon after."""
+        soonest = self._tick(at_s + FIRST_TONE_S)
+        if command.name == "fire":
+            return soonest
+        ahead = (command["first_tick"] - soonest) & 0xFFFFFFFF
+        if ahead >= HALF_RANGE:
+            raise _Refusal("too_soon", self._wire_tick(at_s))
+        return soonest + ahead
+
+    def _start(self, plan: Message, at_s: float, tick: int) -> list[Outgoing]:
         step = self._ticks_a_sample
-        soonest = self._tick(at_s + FIRST_TONE_S) - self._sample_phase
-        tick = -(-soonest // step) * step + self._sample_phase
+        tick = -(-(tick - self._sample_phase) // step) * step + self._sample_phase
         tone = _tone(KINDS[plan["kind"]], plan["amplitude_256ths"])
         for spacing in [*self._loaded[: plan["count"] - 1], 0]:
             start_s, end_s = self._clock.true_s(tick), self._clock.true_s(tick + step * len(tone))

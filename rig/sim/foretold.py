@@ -70,7 +70,7 @@ class Foretold:
             self._armed, self._first_tick = None, None
         elif message.name == "armed":
             self._armed, self._first_tick = message, None
-        elif message.name == "firing":
+        elif message.name in ("firing", "firing_at"):
             self._fired(message["first_tick"])
         elif message.name == "safed":
             self._cut(cycle if self._silenced is None else self._silenced)

@@ -294,6 +294,28 @@ def test_while_it_fires_it_takes_no_other_plan_but_answers(bench: Bench) -> None
     bench.link.exchange_clock()
 
 
+def test_it_fires_at_a_tick(bench: Bench) -> None:
+    bench.link.arm(plan(0.05))
+    asked = bench.link.exchange_clock().mcu_sent_tick + 200_001
+    bench.link.fire(asked)
+    first, second = bench.fired(2)
+    assert asked <= first.tick < asked + 64
+    assert second.tick > first.tick
+    assert bench.ask("fire_at", 43, first_tick=(asked + 10**6) % 2**32)["code"] == 4  # it is done: not armed any more
+
+
+def test_a_tick_that_is_past_or_too_near_fires_nothing(bench: Bench) -> None:
+    bench.link.arm(plan(0.05))
+    now = bench.link.exchange_clock().mcu_sent_tick
+    for tick in (now - 1_000_000, now - 1, now + 30_000, now + 2**31 + 10**6):
+        with pytest.raises(UsageError, match="too_soon"):
+            bench.link.fire(tick)
+    assert bench.link.status().state == "armed"
+    assert bench.link.status().n_fired == 0
+    bench.link.fire()
+    assert len(bench.fired(2)) == 2
+
+
 def test_the_same_fire_twice_fires_once(bench: Bench) -> None:
     bench.link.arm(plan(0.05))
     first, second = bench.ask("fire", 41), bench.ask("fire", 41)

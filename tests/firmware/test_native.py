@@ -60,10 +60,11 @@ def test_c_makes_the_samples_that_the_host_expects(native: Path, kind: str) -> N
 def draw_command(rng: np.random.Generator, seq: int) -> bytes:
     """A sound command frame: half of them a step towards a plan that plays, half with fields near a limit."""
     if rng.random() < 0.5:
-        name = str(rng.choice(["load", "arm", "arm", "fire", "fire", "recall"]))
+        name = str(rng.choice(["load", "arm", "arm", "fire", "fire", "fire_at", "recall"]))
         plausible: dict[str, dict[str, wire.Value]] = {
             "load": {"first_index": 0, "spacing_ticks": (int(rng.integers(14_000, 30_000)),) * 3},
             "arm": {"kind": 2, "amplitude_256ths": 128, "count": int(rng.integers(1, 4)), "pulse_us": 1000},
+            "fire_at": {"first_tick": int(rng.integers(4_000_000))},  # some of them past, some to come
             "recall": {"index": int(rng.integers(3))},
         }
         return encode(message(name, seq & 0xFF, **plausible.get(name, {})))

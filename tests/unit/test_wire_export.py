@@ -11,7 +11,14 @@ import pytest
 
 from rig.acquire import wire
 from rig.acquire.wire import TABLE, TEXT_BYTES, Field, Message, MessageType, Value
-from rig.acquire.wire_export import BEGIN, END, generate_messages_h, generate_protocol_table, with_fresh_table
+from rig.acquire.wire_export import (
+    BEGIN,
+    END,
+    generate_messages_h,
+    generate_protocol_table,
+    generated,
+    with_fresh_table,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 C_FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=undefined,address"]
@@ -102,3 +109,8 @@ def test_c_packs_and_unpacks_every_message_as_python_does(tmp_path: Path, rng: n
 
 def test_the_header_names_the_hash_that_the_host_compares() -> None:
     assert f"#define RIG_TABLE_HASH 0x{wire.table_hash():08X}ul" in generate_messages_h()
+
+
+def test_no_generated_file_is_stale() -> None:
+    for path, text in generated(Path(__file__).parents[2]).items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python -m rig.acquire.wire_export"
