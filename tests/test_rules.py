@@ -34,6 +34,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.errors": (set(), set()),
     "rig.domain": ({"rig.errors", "rig.domain"}, {"numpy"}),
     "rig.acquire": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy"}),
+    "rig.acquire.marks_listen": ({"rig.errors", "rig.domain", "rig.acquire"}, {"aiohttp"}),
     "rig.acquire.link": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "serial"}),
     "rig.acquire.audio_sounddevice": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "sounddevice"}),
     "rig.acquire.audio_pyaudio": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "pyaudio"}),

@@ -59,6 +59,7 @@ class CommandSystem:
         within_s: float = READY_WITHIN_S,
         stop_s: float = 3.0,
         log: Path | None = None,
+        environ: dict[str, str] | None = None,
     ) -> None:
         """Raises UsageError for a command that cannot be split into words."""
         try:
@@ -73,6 +74,7 @@ class CommandSystem:
         self._says = says
         self._within_s = within_s
         self._stop_s = stop_s
+        self._environ = environ or {}
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
@@ -94,7 +96,7 @@ class CommandSystem:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, RUN_VARIABLE: str(run)},
+                env={**os.environ, **self._environ, RUN_VARIABLE: str(run)},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

@@ -61,6 +61,11 @@ class ChosenBench:
     marks: MarksSource | None = None
 
 
+def is_listen(marks: str) -> bool:
+    """Whether a --marks asks for the endpoint and names no file."""
+    return marks == "listen" or marks.startswith("listen:")
+
+
 def is_simulated(device: str) -> bool:
     """Whether a --device is the simulated bench, with a scenario or without."""
     return device.partition(":")[0] == SIM
@@ -116,7 +121,6 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
 
     time = SystemTime()
     audio = open_backend(options.backend, time, options.plays, chatter)
-    system = SelfRunningSystem() if options.sut is None else CommandSystem(options.sut, says=options.sut_ready)
     chosen = audio.choose(options.device, options.inputs)
     pipe = None
     if options.port != "none":
@@ -124,6 +128,18 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
         if port == "auto":
             port = choose_port(ports, lambda candidate: probe(candidate, time)).path
         pipe = SerialPipe(port, time, listed=port in {known.path for known in ports})
+    marks: MarksSource | None = None
+    told: dict[str, str] = {}
+    if options.marks is not None and is_listen(str(options.marks)):
+        from rig.acquire.marks_listen import MARKS_VARIABLE, MarksListener, listen_address
+
+        marks = MarksListener(*listen_address(str(options.marks)), time)
+        told = {MARKS_VARIABLE: marks.address}
+    elif options.marks is not None:
+        marks = MarksFile(options.marks)
+    system = (
+        SelfRunningSystem() if options.sut is None else CommandSystem(options.sut, says=options.sut_ready, environ=told)
+    )
     return ChosenBench(
         kind=real_kind(),
         device=chosen.name,
@@ -134,7 +150,7 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
         time=time,
         truth=None,
         identity=identify(real_kind().value, chosen.name, chosen.host_api),
-        marks=None if options.marks is None else MarksFile(options.marks),
+        marks=marks,
     )
 
 
@@ -168,6 +184,12 @@ def _simulated(options: BenchOptions) -> ChosenBench:
             "--sut: the simulated bench brings its own system under test",
             "no --sut with --device sim",
             "leave --sut out; --device sim:SCENARIO chooses another system",
+        )
+    if options.marks is not None and is_listen(str(options.marks)):
+        raise UsageError(
+            "--marks listen: a simulated system sends nothing over a network",
+            "--marks FILE with --device sim",
+            "--device sim:marks, which writes marks by itself",
         )
     from rig.sim.bench import build_bench
     from rig.sim.scenarios import find_scenario

@@ -68,7 +68,9 @@ def measure(
     ] = None,
     marks: Annotated[
         Path | None,
-        typer.Option("--marks", metavar="FILE", help="where the system writes its marks: its stages are shown"),
+        typer.Option(
+            "--marks", metavar="FILE|listen[:HOST:PORT]", help="where the system writes its marks, or sends them"
+        ),
     ] = None,
     build: Annotated[
         str | None, typer.Option("--build", metavar="TEXT", help="which build of the system this is: kept, and listed")
@@ -137,6 +139,9 @@ def measure(
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)
+        if (address := getattr(bench.marks, "address", None)) is not None:
+            stack.callback(bench.marks.close)  # type: ignore[union-attr]  # what has an address is a listener
+            print(f"marks go to {address}", file=sys.stderr)
         known = calibration_for(choice, planned(options, bench))
         folder = session_folder(options, bench)
         display = stack.enter_context(open_display(quiet))
