@@ -10,12 +10,16 @@
         marks.mark(seq, "t_first_packet")     # at the receiver
         marks.mark(seq, "t_first_play")       # handed to the playback
 
+The path may be the address of `rig measure --marks listen`, which is in RIG_MARKS of a system that rig starts:
+`Marks(os.environ["RIG_MARKS"])`. Clock exchanges are sent along then.
+
 This file needs nothing but Python: a copy of it is enough. A mark is appended to a queue; a thread of its own
 writes the lines four times a second, so that no audio callback waits for a disk. docs/marks.md has the format.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import threading
@@ -25,6 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 FIELDS = ("t_capture", "t_encode_done", "t_send_done", "t_first_packet", "t_first_play")
 """The instants of one frame, in the order in which they happen."""
@@ -33,6 +38,8 @@ MOST_WAITING = 100_000
 """Marks that may wait for the writer: half an hour of 20 ms frames. Beyond it the oldest are dropped and counted."""
 
 _FLUSH_S = 0.25
+_ANSWER_S = 2.0  # how long an address may take to answer
+_PIECE_BYTES = 256 << 10
 
 
 def boot_id() -> str | None:
@@ -58,6 +65,9 @@ def onset(samples: Sequence[float]) -> tuple[float, int]:
 class Marks:
     """Marks of one start of the system, appended to a file. Times are nanoseconds of CLOCK_MONOTONIC.
 
+    `path` may be an address, http://HOST:PORT/marks: nothing is lost while it does not answer, up to a bound, and
+    `flush` and `close` wait for its answer, 2 s at most. Raises ValueError for an address of another kind.
+
     `session_id` tells two starts apart and is drawn where none is given. `rate_hz` of the frames is needed for
     `peak_at`, and `peak_at_u_ms` says how well that finds the first sample of a sound (standard uncertainty).
     """
@@ -74,7 +84,6 @@ class Marks:
         self._queue: deque[tuple[int, str, Any] | str] = deque(maxlen=MOST_WAITING)
         self._taken = 0  # put into the queue so far, so that what fell out of it can be counted
         self._written = 0
-        self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115  closed by close()
         self._lock = threading.Lock()  # one writer at a time
         header: dict[str, Any] = {
             "marks": 1,
@@ -89,6 +98,8 @@ class Marks:
                 header[name] = value
         if peak_at_u_ms is not None:
             header["peak_at_u"] = round(peak_at_u_ms * 1e6)
+        begins = json.dumps(header, allow_nan=False, separators=(",", ":")) + "\n"
+        self._file = _Sender(str(path), begins) if "://" in str(path) else open(path, "a", encoding="utf-8")  # noqa: SIM115
         self._line(header)
         self.flush()  # before anything else, so that it cannot fall out of the queue
         self._stop = threading.Event()
@@ -162,3 +173,70 @@ class Marks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Sender:
+    """Stands in the file's place: lines go to an address in pieces, the header before each, and a ping every second."""
+
+    def __init__(self, address: str, header: str) -> None:
+        where = urlsplit(address)
+        if where.scheme != "http" or not where.hostname:
+            raise ValueError(f"marks go to a file or to http://HOST:PORT/marks, not to {address}")
+        self.closed = False
+        self._header = header.encode()
+        query = f"?{where.query}" if where.query else ""
+        self._path, self._ping_path = (where.path or "/marks") + query, "/ping" + query
+        self._line = http.client.HTTPConnection(where.hostname, where.port, timeout=_ANSWER_S)
+        self._waiting: deque[bytes] = deque()
+        self._next_ping_ns = 0
+
+    def write(self, text: str) -> None:
+        for line in text.splitlines(keepends=True):
+            if len(self._waiting) >= MOST_WAITING:
+                self._lost()
+            self._waiting.append(line.encode())
+
+    def flush(self) -> None:
+        """Sends what waits; what cannot be sent now waits on."""
+        try:
+            if time.monotonic_ns() >= self._next_ping_ns:
+                self._next_ping_ns = time.monotonic_ns() + 1_000_000_000
+                self._ping()
+            while self._waiting:
+                piece: list[bytes] = []
+                size = len(self._header)
+                for line in self._waiting:
+                    size += len(line)
+                    if piece and size > _PIECE_BYTES:
+                        break
+                    piece.append(line)
+                self._post(self._path, self._header + b"".join(piece))  # kept or refused: the endpoint counts both
+                for _ in piece:
+                    self._waiting.popleft()
+        except (OSError, http.client.HTTPException):
+            self._line.close()
+
+    def close(self) -> None:
+        self.closed = True
+        self._line.close()
+
+    def _lost(self) -> None:
+        """Half of what waits goes at once, the oldest, and is counted in a line of its own."""
+        gone = len(self._waiting) // 2
+        for _ in range(gone):
+            self._waiting.popleft()
+        self._waiting.append(b'{"event":"marks_lost","n":%d}\n' % gone)
+
+    def _ping(self) -> None:
+        sent = time.monotonic_ns()
+        said = self._post(self._ping_path, b'{"ping":%d,"unit":"ns"}' % sent)
+        received = time.monotonic_ns()
+        try:
+            _, t2, t3 = json.loads(said)["pong"]
+        except (ValueError, KeyError, TypeError):
+            return  # an endpoint that gives no time; the marks are taken without
+        self._waiting.append(json.dumps({"sync": [sent, t2, t3, received]}).encode() + b"\n")
+
+    def _post(self, path: str, body: bytes) -> bytes:
+        self._line.request("POST", path, body)
+        return self._line.getresponse().read()

@@ -15,6 +15,7 @@ from rig.acquire import marks_listen
 from rig.acquire.link import SystemTime
 from rig.acquire.marks_listen import MarksListener, listen_address
 from rig.errors import BenchNotReady, UsageError
+from rig.marks import Marks
 from rig.session.marks import read_marks
 
 pytest.importorskip("aiohttp")
@@ -119,6 +120,34 @@ def test_beyond_loopback_a_token_is_asked_for() -> None:
             MarksListener("0.0.0.0", urlsplit(made.address).port or 0, SystemTime())
     finally:
         made.close()
+
+
+def test_rig_marks_sends_to_it_with_clock_exchanges(listener: MarksListener, tmp_path: Path) -> None:
+    with Marks(listener.address, session_id="loop") as marks:
+        for seq in range(20_000):  # several pieces
+            marks.mark(seq, "t_capture", 1_000_000_000 + 20_000_000 * seq)
+    path = tmp_path / "marks.jsonl"
+    path.write_bytes(listener.collect(True))
+    (part,) = read_marks(path, strict=True).parts
+    assert len(part.rows) == 20_000
+    exchange = part.exchanges[0]  # both ends read the same clock here
+    times = (exchange.sut_sent_s, exchange.host_received_s, exchange.host_sent_s, exchange.sut_received_s)
+    assert times == tuple(sorted(times))
+
+
+def test_what_is_sent_before_anybody_listens_arrives_later(listener: MarksListener, tmp_path: Path) -> None:
+    port = urlsplit(listener.address).port or 0
+    listener.close()
+    with Marks(f"http://127.0.0.1:{port}/marks") as marks:
+        marks.mark(1, "t_capture")
+        marks.flush()
+        again = MarksListener("127.0.0.1", port, SystemTime())
+    try:
+        assert b'"t_capture"' in again.collect(True)
+    finally:
+        again.close()
+    with pytest.raises(ValueError, match="not to ftp"):
+        Marks("ftp://127.0.0.1/marks")
 
 
 def test_addresses() -> None:
