@@ -41,6 +41,8 @@ export declare class Marks {
   event(name: string, t?: number): void;
   /** The lines that wait, each ending in a newline, header first; afterwards none wait. */
   take(): string;
+  /** Posts what waits, and a clock exchange, to the address that `rig measure --marks listen` prints. False: no answer. */
+  send(address: string): Promise<boolean>;
 }
 
 /** Largest magnitude of a frame, and the index of the first sample that reaches half of it. */

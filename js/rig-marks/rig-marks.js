@@ -9,6 +9,11 @@
 // No dependency. A mark is two numbers and a name in an array; text is made when the lines are taken.
 
 const UNIT = "ms";
+const PIECE = 5000; // lines of one message
+
+function text(item) {
+  return Array.isArray(item) ? `{"seq":${item[0]},"${item[1]}":${item[2]}}` : JSON.stringify(item);
+}
 
 function identity() {
   const bytes = new Uint8Array(8);
@@ -83,10 +88,47 @@ export class Marks {
     if (this.lost) lines.push(JSON.stringify({ event: "marks_lost", n: this.lost }));
     this.lost = 0;
     for (const item of this.items) {
-      lines.push(Array.isArray(item) ? `{"seq":${item[0]},"${item[1]}":${item[2]}}` : JSON.stringify(item));
+      lines.push(text(item));
     }
     this.items = [];
     return lines.length ? lines.join("\n") + "\n" : "";
+  }
+
+  // Posts what waits to the address of `rig measure --marks listen`, after a clock exchange. Call it a few times a second,
+  // not from where sound is made. Resolves to false where nothing answers; what was not sent waits on.
+  async send(address) {
+    if (this.sending) return true;
+    this.sending = true;
+    const post = async (path, body) => {
+      const url = new URL(address);
+      if (path) url.pathname = path;
+      const answer = await fetch(url, { method: "POST", body, signal: AbortSignal.timeout(2000) });
+      return answer.json();
+    };
+    let items = [];
+    try {
+      const sent = performance.now();
+      const { pong } = await post("/ping", JSON.stringify({ ping: sent, unit: UNIT }));
+      const received = performance.now();
+      if (pong) this.#keep({ sync: [...pong, received] });
+      while (this.items.length || this.lost) {
+        items = this.items.splice(0, PIECE);
+        const lines = [JSON.stringify(this.header)];
+        if (this.lost) lines.push(JSON.stringify({ event: "marks_lost", n: this.lost }));
+        for (const item of items) lines.push(text(item));
+        const lost = this.lost;
+        await post("", lines.join("\n") + "\n");
+        this.lost -= lost;
+        items = [];
+      }
+      this.opened = true;
+      return true;
+    } catch {
+      this.items = items.concat(this.items);
+      return false;
+    } finally {
+      this.sending = false;
+    }
   }
 
   #keep(item, stage, t) {

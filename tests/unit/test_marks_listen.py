@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,29 @@ def test_what_is_sent_before_anybody_listens_arrives_later(listener: MarksListen
         again.close()
     with pytest.raises(ValueError, match="not to ftp"):
         Marks("ftp://127.0.0.1/marks")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_javascript_sends_to_it_with_clock_exchanges(listener: MarksListener, tmp_path: Path) -> None:
+    library = (Path(__file__).parents[2] / "js" / "rig-marks" / "rig-marks.js").as_uri()
+    program = f"""
+    import {{ Marks }} from {json.dumps(library)};
+    const marks = new Marks({{ sessionId: "page" }});
+    for (let seq = 0; seq < 7000; seq += 1) marks.mark(seq, "t_capture", 1000.125 + 20 * seq);
+    if (await marks.send("http://127.0.0.1:9/marks")) throw new Error("nobody answers there");
+    for (let k = 0; k < 2; k += 1) {{
+      if (!(await marks.send({json.dumps(listener.address)}))) throw new Error("not sent");
+    }}
+    """
+    (tmp_path / "run.mjs").write_text(program, encoding="utf-8")
+    subprocess.run(["node", tmp_path / "run.mjs"], check=True, timeout=60)
+    path = tmp_path / "marks.jsonl"
+    path.write_bytes(listener.collect(True))
+    (part,) = read_marks(path, strict=True).parts
+    assert len(part.rows) == 7000
+    assert part.rows[6999].instants_s[0] == pytest.approx(140.980125)
+    assert len(part.exchanges) == 2
+    assert all(e.sut_sent_s < e.sut_received_s and e.host_received_s <= e.host_sent_s for e in part.exchanges)
 
 
 def test_addresses() -> None:
