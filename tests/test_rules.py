@@ -60,7 +60,9 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.environment": ({"rig.errors"}, set()),
     "rig.firmware": ({"rig.errors", "rig.firmware"}, set()),
     "rig.virtual": ({"rig.errors", "rig.domain", "rig.virtual"}, set()),
+    "rig.virtual.jack_wires": (set(), {"jack"}),
     "rig.sut": ({"rig.errors", "rig.sut"}, set()),
+    "rig.sut.delay": ({"rig.errors", "rig.sut"}, {"jack"}),
     "rig.sut.loop_sounddevice": ({"rig.errors", "rig.sut"}, {"sounddevice"}),
     "rig.sut.loop_pyaudio": ({"rig.errors", "rig.sut"}, {"pyaudio"}),
     "rig.cli": ({"rig"}, {"typer", "click", "rich", "numpy"}),
@@ -202,7 +204,9 @@ def test_the_tests_keep(rule: Rule) -> None:
     assert not breaches, "\n".join(["", *breaches])
 
 
-@pytest.mark.parametrize("library", sorted({"serial", "sounddevice", "pyaudio", "av", "scipy", "rich", "duckdb"}))
+@pytest.mark.parametrize(
+    "library", sorted({"serial", "sounddevice", "pyaudio", "jack", "av", "scipy", "rich", "duckdb"})
+)
 def test_a_library_that_may_be_missing_is_never_imported_at_the_top(library: str) -> None:
     # scipy, av and rich take long to load, the others need a system library: `rig --help` must do without all of them.
     # The simulated world is itself imported late, so scipy may stand at the top there.
@@ -218,7 +222,7 @@ def test_a_library_that_may_be_missing_is_never_imported_at_the_top(library: str
 
 def test_the_package_loads_without_what_it_does_not_need() -> None:
     # A fresh interpreter, since this one has everything loaded already.
-    heavy = ["numpy", "scipy", "soundfile", "rich", "av", "serial", "sounddevice", "pyaudio", "duckdb"]
+    heavy = ["numpy", "scipy", "soundfile", "rich", "av", "serial", "sounddevice", "pyaudio", "jack", "duckdb"]
     code = f"import sys, rig.cli.main; print(*[m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.split() == [], f"import rig.cli.main loads {out.stdout}"

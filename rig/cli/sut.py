@@ -40,3 +40,28 @@ def passthrough(
     finally:
         loop.stop()
     print(json.dumps({"backend": backend, "latency": latency, **claims(loop, granted)}))
+
+
+@sut_app.command("delay")
+def delay(
+    frames: Annotated[int, typer.Option("--frames", min=0, help="how long sound is held back")],
+    source: Annotated[str, typer.Option("--from", metavar="PORT", help="what it hears")] = "Virtual USB Audio:mouth",
+    sink: Annotated[str, typer.Option("--to", metavar="PORT", help="where it plays")] = "Virtual USB Audio:in_2",
+) -> None:
+    """On JACK: pass sound on exactly so many frames later, until told to end."""
+    import json
+    import threading
+
+    from rig.sut.delay import DelaySpec, JackDelay
+    from rig.sut.passthrough import until_told
+
+    line = JackDelay(DelaySpec(frames, source, sink))
+    ended = threading.Event()
+    try:
+        line.start(ended)
+        print("ready", file=sys.stderr, flush=True)
+        until_told(ended)
+        facts = line.facts()
+    finally:
+        line.stop()
+    print(json.dumps(facts))

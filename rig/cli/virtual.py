@@ -14,7 +14,7 @@ virtual_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Kind = Annotated[str, typer.Option("--kind", help="which sound server: pulse")]
+Kind = Annotated[str, typer.Option("--kind", metavar="pulse|jack", help="which sound server: pulse or jack")]
 
 
 @virtual_app.command("up")
@@ -24,7 +24,8 @@ def up(kind: Kind = "pulse") -> None:
     from rig.virtual import bench
 
     found = bench.up(kind, SystemTime())
-    _say(f"the virtual bench is {'up' if found.fresh else 'already up'}; in one line: rig virtual run -- COMMAND")
+    inside = "rig virtual run" + ("" if kind == "pulse" else f" --kind {kind}")
+    _say(f"the virtual bench is {'up' if found.fresh else 'already up'}; in one line: {inside} -- COMMAND")
     for name, value in found.environment.items():
         print(f"export {name}={shlex.quote(value)}")
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rig.domain.seams import HostTime
 from rig.errors import BenchNotReady, UsageError
 from rig.virtual import process
+from rig.virtual.jack import JackBench
 from rig.virtual.place import Place, State, base_folder, locked
-from rig.virtual.pulse import INTERFACE, MICROPHONE, MOUTH, PACKAGES, SPEAKER, UP_WITHIN_S, PulseBench
+from rig.virtual.pulse import PulseBench
+from rig.virtual.recipe import Recipe
 
 BENCH_VARIABLE = "RIG_VIRTUAL_BENCH"
 """Set in the environment of programs inside: the bench's kind."""
 
-KINDS = ("pulse",)
+KINDS = ("pulse", "jack")
+UP_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +43,22 @@ def up(kind: str, time: HostTime, environ: Mapping[str, str] = os.environ) -> St
         state = place.read()
         if state is not None and state.alive():
             return Standing(state, _environment(place, kind), fresh=False)
-        _clear(place, state, time)
+        _clear(place, kind, state, time)
         place.make_empty()
         started: list[process.Process] = []
         try:
-            bench = PulseBench(place.folder)
-            bench.write_configuration()
-            server = bench.server_environment(dict(environ))
-            one, child = process.start("pulseaudio", bench.command(), server, bench.log, PACKAGES)
-            started.append(one)
-            process.wait_until(bench.ready, child, "pulseaudio", bench.log, UP_WITHIN_S, time)
-            complaint = bench.complaint()
+            recipe = _recipe(place, kind)
+            recipe.write_configuration()
+            for server in recipe.servers(dict(environ)):
+                one, child = process.start(server.name, server.command, server.environment, server.log, server.packages)
+                started.append(one)
+                process.wait_until(server.ready, child, server.name, server.log, UP_WITHIN_S, time)
+            complaint = recipe.complaint()
             if complaint is not None:
                 raise BenchNotReady(
-                    f"pulseaudio lacks a part of the bench: {complaint}",
-                    "PulseAudio 14 or newer with its null and remap modules",
-                    f"read {bench.log}",
+                    f"the sound server lacks a part of the bench: {complaint}",
+                    "a bench that is whole",
+                    f"read the log in {place.folder}",
                 )
         except BaseException:
             for each in reversed(started):
@@ -71,7 +75,7 @@ def down(kind: str, time: HostTime, environ: Mapping[str, str] = os.environ) -> 
     with locked(base_folder(dict(environ)), kind) as place:
         state = place.read()
         was_there = state is not None or place.folder.exists()
-        _clear(place, state, time)
+        _clear(place, kind, state, time)
         return was_there
 
 
@@ -93,17 +97,22 @@ def standing(kind: str, environ: Mapping[str, str] = os.environ) -> Standing:
 def roles(kind: str) -> list[tuple[str, str]]:
     """What the bench's devices are and what they are called."""
     _check(kind)
-    return [("interface", INTERFACE), ("mouth", MOUTH), ("speaker", SPEAKER), ("microphone", MICROPHONE)]
+    return _recipe(Place(Path()), kind).roles()
 
 
-def _clear(place: Place, state: State | None, time: HostTime) -> None:
+def _recipe(place: Place, kind: str) -> Recipe:
+    return JackBench(place.folder) if kind == "jack" else PulseBench(place.folder)
+
+
+def _clear(place: Place, kind: str, state: State | None, time: HostTime) -> None:
     for each in reversed(state.processes if state is not None else ()):
         process.stop(each, time)
+    _recipe(place, kind).sweep()
     place.remove()
 
 
 def _environment(place: Place, kind: str) -> dict[str, str]:
-    return {BENCH_VARIABLE: kind, "JACK_NO_START_SERVER": "1", **PulseBench(place.folder).client_environment()}
+    return {BENCH_VARIABLE: kind, "JACK_NO_START_SERVER": "1", **_recipe(place, kind).client_environment()}
 
 
 def _check(kind: str) -> None:

@@ -81,6 +81,7 @@ def wait_until(
 def stop(process: Process, time: HostTime) -> None:
     """Ends the process and its children: SIGTERM, and SIGKILL where that does not do. Nothing where it is not there."""
     if not process.alive():
+        _reap(process.pid)  # to JACK a zombie is a server that runs
         return
     deadline = time.now().plus(_STOP_WITHIN)
     with contextlib.suppress(ProcessLookupError):

@@ -12,13 +12,14 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from rig.virtual.recipe import Server
+
 INTERFACE = "Virtual USB Audio"
 MOUTH = "Virtual Mouth"
 SPEAKER = "Virtual System Speaker"
 MICROPHONE = "Virtual System Microphone"
 
 PACKAGES = "pulseaudio libasound2-plugins"
-UP_WITHIN_S = 10.0
 
 _DAEMON_CONF = """\
 # Nobody's configuration but this bench's.
@@ -103,12 +104,19 @@ class PulseBench:
         (self.folder / "bench.pa").write_text(script, encoding="utf-8")
         (self.folder / "alsa.conf").write_text(_ALSA_CONF.format(**names), encoding="ascii")
 
-    def command(self) -> list[str]:
-        """Starts the server in the foreground, with nothing loaded but what `bench.pa` says."""
+    def servers(self, environ: dict[str, str]) -> list[Server]:
+        """The server in the foreground, with nothing loaded but what `bench.pa` says."""
         quiet = ["--daemonize=no", "--use-pid-file=no", "--log-target=stderr", "--log-level=notice"]
-        return ["pulseaudio", "-n", *quiet, "-F", str(self.folder / "bench.pa")]
+        command = ["pulseaudio", "-n", *quiet, "-F", str(self.folder / "bench.pa")]
+        return [Server("pulseaudio", command, self._server_environment(environ), self.log, PACKAGES, self._ready)]
 
-    def server_environment(self, environ: dict[str, str]) -> dict[str, str]:
+    def roles(self) -> list[tuple[str, str]]:
+        return [("interface", INTERFACE), ("mouth", MOUTH), ("speaker", SPEAKER), ("microphone", MICROPHONE)]
+
+    def sweep(self) -> None:
+        """Everything of it is in the folder."""
+
+    def _server_environment(self, environ: dict[str, str]) -> dict[str, str]:
         """No home, no session bus, no runtime folder of the user's: only the search path is taken over."""
         own = {
             "PATH": environ.get("PATH", "/usr/bin:/bin"),
@@ -137,10 +145,11 @@ class PulseBench:
         """What of the bench could not be made. The server itself goes on without it and only tells its log."""
         for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
             if "Failed to load module" in line:
-                return line.partition("module.c: ")[2] or line
+                missing = line.partition("module.c: ")[2] or line
+                return f"{missing} (PulseAudio 14 or newer with its null and remap modules is needed)"
         return None
 
-    def ready(self) -> bool:
+    def _ready(self) -> bool:
         """Can a program connect?"""
         with socket.socket(socket.AF_UNIX) as probe:
             try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from virtual_shell import ROOT, Shell, need
+from virtual_shell import ROOT, Shell, need, need_library
 
 
 @pytest.fixture
@@ -21,10 +21,11 @@ def place() -> Iterator[Path]:
 @pytest.fixture
 def shell(place: Path) -> Iterator[Shell]:
     """A user with a home and a runtime folder of their own, and no bench yet."""
-    need("pulseaudio")
     for name in ("home", "runtime"):
         (place / name).mkdir(mode=0o700)
-    keep = {name: value for name, value in os.environ.items() if not name.startswith(("PULSE_", "ALSA_", "RIG_"))}
+    keep = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PULSE_", "ALSA_", "JACK_", "RIG_"))
+    }
     own = {
         "HOME": str(place / "home"),
         "XDG_RUNTIME_DIR": str(place / "runtime"),
@@ -41,5 +42,15 @@ def shell(place: Path) -> Iterator[Shell]:
 @pytest.fixture
 def bench(shell: Shell) -> Shell:
     """A bench that is up."""
+    need("pulseaudio")
     shell.up()
+    return shell
+
+
+@pytest.fixture
+def jack_bench(shell: Shell) -> Shell:
+    """A bench on JACK that is up."""
+    need("jackd")
+    need_library("jack")
+    shell.up("jack")
     return shell

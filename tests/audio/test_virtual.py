@@ -64,6 +64,7 @@ def test_a_server_that_was_killed_is_noticed_and_replaced(bench: Shell, place: P
 
 
 def test_a_number_that_another_process_has_now_is_left_alone(shell: Shell, place: Path) -> None:
+    need("pulseaudio")
     stranger = subprocess.Popen(["sleep", "60"])
     try:
         (place / "v" / "pulse").mkdir(parents=True, mode=0o700)
@@ -80,6 +81,7 @@ def test_a_number_that_another_process_has_now_is_left_alone(shell: Shell, place
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "pulse", "processes": [{"pid": 1}]}'])
 def test_a_state_that_cannot_be_read_blocks_nothing(shell: Shell, place: Path, text: str) -> None:
+    need("pulseaudio")
     (place / "v" / "pulse").mkdir(parents=True, mode=0o700)
     (place / "v" / "pulse" / "state.json").write_text(text)
     assert "is up" in shell.rig("virtual", "up").stderr

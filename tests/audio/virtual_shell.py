@@ -39,13 +39,14 @@ class Shell:
             [*RIG, *words], env=self.environ, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def up(self) -> None:
+    def up(self, kind: str = "pulse") -> None:
         """As `rig virtual up`, without a process for it."""
-        bench_life.up("pulse", SystemTime(), self.environ)
+        bench_life.up(kind, SystemTime(), self.environ)
 
     def down(self) -> None:
-        """As `rig virtual down`, without a process for it."""
-        bench_life.down("pulse", SystemTime(), self.environ)
+        """As `rig virtual down` for every kind, without a process for it."""
+        for kind in bench_life.KINDS:
+            bench_life.down(kind, SystemTime(), self.environ)
 
 
 def need(*programs: str) -> None:
