@@ -12,6 +12,7 @@
 #define RESET (10 * MS)
 #define PATIENCE (500 * MS) /* for one control transfer */
 #define CONTROL_STEP 2000u  /* from one transaction of a control transfer to the next: 8 a frame */
+#define BETWEEN 200u        /* and a transaction for data in between, where there are any */
 #define QUEUE 65536u
 #define N_TRANSFERS 32u
 #define MOST 255u
@@ -30,7 +31,7 @@ static struct transfer transfers[N_TRANSFERS];
 static unsigned first, last; /* of those that wait */
 static unsigned at;          /* bytes moved by the one that goes on */
 static int phase, pid;       /* its stage: 0 set-up, 1 data, 2 status */
-static avr_cycle_count_t give_up;
+static avr_cycle_count_t give_up, next_control;
 static uint8_t address;
 static int n_resets, is_configured, wants_open = 1, is_open, out_pid, in_pid;
 static uint32_t wanted_baud = 500000;
@@ -258,19 +259,21 @@ static unsigned step(void)
     default:
         break;
     }
-    if (first != last)
-        return step_control();
-    if (n_resets == 1) {
+    if (first != last && emu_avr->cycle >= next_control) {
+        unsigned pause = step_control();
+        next_control = emu_avr->cycle + pause;
+        return is_open ? BETWEEN : pause;
+    }
+    if (first == last && n_resets == 1) {
         stage = IN_RESET;
         return RESET;
     }
-    if (is_configured && wants_open != is_open) {
+    if (first == last && is_configured && wants_open != is_open) {
         if (wants_open)
             ask_for_rate();
         ask_for_line_state(wants_open);
-        return CONTROL_STEP;
     }
-    return is_open ? step_data() : MS;
+    return is_open ? step_data() : first != last ? CONTROL_STEP : MS;
 }
 
 static avr_cycle_count_t on_step(avr_t *avr, avr_cycle_count_t when, void *param)

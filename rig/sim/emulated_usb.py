@@ -95,6 +95,10 @@ class UsbEmulator(Emulator):
         (event,) = (e for e in self._tell([f"peek {address:x}"]) if e.kind == "peek")
         return event.value
 
+    def control_later(self, setup: bytes) -> None:
+        """Puts a control transfer in the host's queue; what comes of it is not waited for."""
+        self._tell([f"control {setup.hex()}"])
+
     def control(self, setup: bytes, data: bytes = b"", patience_cycles: int = 16_000_000) -> tuple[str, bytes]:
         """One control transfer: ok, stall, silent or timeout, and what the board answered.
 

@@ -16,17 +16,25 @@ OPEN_MS = 250  # until the host has found the board and opened its port
 
 @dataclass
 class UsbBoard:
-    """An emulated board at a host that has opened its port. What happens is kept in `events` and `heard`."""
+    """An emulated board at a host that has opened its port. What happens is kept in `events` and `heard`;
+    `heard_at` has the cycles at which the packets of those messages began.
+
+    Its ticks begin at `high` times 65536.
+    """
 
     open: bool = True
+    high: int = 0
     events: list[Event] = field(default_factory=list)
     heard: list[wire.Message] = field(default_factory=list)
+    heard_at: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         options = ["--uid", f"{UID:x}", *([] if self.open else ["--closed"])]
         self.emulator = UsbEmulator([*emulator_or_skip("atmega32u4"), *options])
         self._decoder = wire.FrameDecoder()
         self._seq = 0
+        for address, byte in ((0x4A, self.high & 0xFF), (0x4B, self.high >> 8)):
+            self.emulator.poke(address, byte)
         self.run(OPEN_MS)
         (self.ticks_from,) = [event.cycle for event in self.events if event.kind == "ticks"]
 
@@ -47,7 +55,9 @@ class UsbBoard:
     def _keep(self, events: list[Event]) -> list[Event]:
         for event in events:
             if event.kind == "tx":
-                self.heard += [item for item in self._decoder.feed((event.value,)) if isinstance(item, wire.Message)]
+                whole = [item for item in self._decoder.feed((event.value,)) if isinstance(item, wire.Message)]
+                self.heard += whole
+                self.heard_at += [event.cycle] * len(whole)
         self.events += events
         return events
 
