@@ -18,6 +18,8 @@ from rig.acquire.wire import KINDS, Message
 from rig.domain.waveforms import board_samples
 from rig.sim.emulator import CYCLES_A_SAMPLE, CYCLES_A_TICK, SILENCE, Event
 
+PATIENCE_CYCLES = 1_600_000  # 0.1 s, within which the answer to safe must explain a tone that was cut off
+
 
 @dataclass(frozen=True, slots=True)
 class ForetoldTone:
@@ -61,6 +63,7 @@ class Foretold:
         self._armed: Message | None = None
         self._first_tick: int | None = None
         self._expected: deque[tuple[int, int]] = deque()
+        self._level = SILENCE
         self._silenced: int | None = None  # the level fell silent in the middle of a tone; safe must explain it
 
     def heard(self, message: Message, cycle: int) -> None:
@@ -83,16 +86,20 @@ class Foretold:
         wanted = self._expected[0] if self._expected else None
         if wanted is not None and wanted[1] == event.value and abs(wanted[0] - event.cycle) <= CYCLES_A_TICK:
             if self._silenced is None:
-                self._expected.popleft()
+                self._level = self._expected.popleft()[1]
                 return
         elif wanted is not None and event.value == SILENCE and self._silenced is None:
-            self._silenced = event.cycle
+            self._silenced, self._level = event.cycle, SILENCE
             return
         raise RuntimeError(f"the board played level {event.value} at cycle {event.cycle}, announced was {wanted}")
 
     def late(self, cycle: int) -> None:
         """Nothing more comes from before `cycle`. Raises RuntimeError when something should have."""
-        if self._silenced is None and self._expected and self._expected[0][0] + CYCLES_A_TICK < cycle:
+        if not self._expected or self._expected[0][0] + CYCLES_A_TICK >= cycle:
+            return
+        if self._silenced is None and self._level == SILENCE:
+            self._silenced = self._expected[0][0]  # cut off while its level was that of silence: nothing changed
+        if self._silenced is None or self._silenced + PATIENCE_CYCLES < cycle:
             raise RuntimeError(f"the board did not play {self._expected[0]}; it is cycle {cycle} now")
 
     def _fired(self, first_tick: int) -> None:
