@@ -128,7 +128,7 @@ def require(calibration: Calibration, needs: Sequence[str]) -> None:
             raise CalibrationError(
                 f"the figure needs {name}, and there is none to use: {reasons.get(name, 'no record')}",
                 "a record of this device that holds on the day of the measurement",
-                f"rig calibrate --device NAME --steps {name}",
+                "add a record (calibration/README.md has the format), or leave --needs out",
             )
 
 
@@ -139,7 +139,7 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
             raise UsageError(
                 f"no quantity is called {name!r}",
                 f"one of {', '.join(QUANTITIES)}",
-                "docs/calibration.md explains each",
+                "calibration/README.md lists them",
             )
     return tuple(dict.fromkeys(names))
 

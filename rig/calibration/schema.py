@@ -58,7 +58,7 @@ class _Table:
         raise CalibrationError(
             f"{self.name}, line {line}: {self.prefix}{key} {what}",
             expected,
-            "records are never edited: remove the file, or calibrate again to supersede it",
+            "a record that was in use is superseded by a new file, not edited; calibration/README.md has the format",
         )
 
     def only(self, *keys: str) -> None:
@@ -185,7 +185,7 @@ _LARGEST = {"frames": 1e7, "s": 100.0, "ppm": 10_000.0, "dbfs": 400.0, "db": 400
 def _check_size(top: _Table, quantity: Quantity, key: str, value: float) -> None:
     most = _LARGEST[quantity.unit]
     if abs(value) > most:
-        top.refuse(key, f"is {value:g}", f"at most {most:g} in size: nothing that rig calibrates is larger")
+        top.refuse(key, f"is {value:g}", f"at most {most:g} in size: nothing of the kind is larger")
     if quantity.unit == "s" and value < 0.0:
         top.refuse(key, f"is {value:g}", "0 or more: sound does not arrive before it leaves")
 

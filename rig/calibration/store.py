@@ -23,7 +23,7 @@ def load(folder: Path) -> list[Used]:
         raise CalibrationError(
             f"the folder of calibrations {folder} does not exist",
             "a folder with one folder of records for each device",
-            "name it with --calibration, or make one: rig calibrate --device NAME",
+            "name it with --calibration; calibration/README.md has the format of a record",
         )
     try:
         paths = sorted({*folder.glob("*.toml"), *folder.glob("*/*.toml")})
@@ -86,7 +86,7 @@ def save(folder: Path, record: CalibrationRecord) -> Path:
         raise UsageError(
             f"the record cannot be written to {own}: {error.strerror or error}",
             "a folder that this user may write",
-            "choose another one with --to",
+            "choose another folder",
         ) from error
 
 

@@ -85,6 +85,6 @@ def _value(value: Any) -> str:
 def _malformed(name: str, what: str) -> CalibrationError:
     return CalibrationError(
         f"{name} {what}",
-        "a record as rig calibrate writes it",
-        "remove the file, or calibrate again: it is never edited",
+        "a record in the format of calibration/README.md",
+        "mend the new file, or remove it: calibration/README.md has the format",
     )

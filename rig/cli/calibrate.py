@@ -1,4 +1,4 @@
-"""`rig calibrate`: what is known of a device, and the guide that finds it out."""
+"""`rig calibrate`: the records of what is known of a device."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 FOLDER = Path("calibration")
 WIDTH = 80
 
-calibrate_app = typer.Typer(
-    help="What is known of a device: records, and the guide that makes them.", no_args_is_help=True
-)
+calibrate_app = typer.Typer(help="What is known of a device: its records.", no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Option("--calibration", metavar="DIR", help="the folder of calibrations")]
 

@@ -106,7 +106,7 @@ QUANTITIES: dict[str, Quantity] = {
         ),
     )
 }
-"""Every quantity that a record can be of. docs/calibration.md says how each is measured."""
+"""Every quantity that a record can be of. calibration/README.md lists them."""
 
 
 @dataclass(frozen=True, slots=True)
