@@ -24,7 +24,6 @@ def test_a_tone_that_is_never_played_is_a_fault() -> None:
     follower = announced([])
     with pytest.raises(RuntimeError, match="did not play"):
         follower.late(FIRST_CYCLE + 2 * PATIENCE_CYCLES)
-        follower.late(FIRST_CYCLE + 2 * PATIENCE_CYCLES)
 
 
 def test_a_tone_that_is_cut_off_at_the_level_of_silence_is_explained_by_safe() -> None:
