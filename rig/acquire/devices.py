@@ -7,15 +7,12 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rig.domain.device_names import folded, is_sound_server
 from rig.errors import BenchNotReady, DeviceAmbiguous, DeviceNotFound
 
 TRUNCATED_FROM = 30
 """Some Windows host APIs cut names to 31 characters; a name at least this long may be the beginning of one."""
 
-SOUND_SERVERS = ("default", "sysdefault", "pulse", "pipewire", "dmix", "dsnoop")
-"""ALSA's names for a sound server or a software mixer: what is recorded there has been buffered again, or resampled."""
-
-_HARDWARE = re.compile(r"\s*\((?:plug)?hw:[^()]*\)\s*$")  # ALSA's card and device number behind a name
 _LISTED = 12  # devices that an error shows
 
 
@@ -45,7 +42,7 @@ class DeviceInfo:
     @property
     def sound_server(self) -> bool:
         """Whether the name is one of a sound server's or a mixer's, not of a piece of hardware."""
-        return folded(self.name) in SOUND_SERVERS or self.name.casefold().startswith(("pulse", "pipewire"))
+        return is_sound_server(self.name)
 
 
 def choose_device(devices: Sequence[DeviceInfo], wanted: str, inputs: int, outputs: int = 0) -> DeviceInfo:
@@ -99,11 +96,6 @@ def find_again(devices: Sequence[DeviceInfo], known: DeviceInfo) -> DeviceInfo |
     if len(same) == 1:
         return same[0]
     return next((d for d in same if d.index == known.index), None)
-
-
-def folded(name: str) -> str:
-    """A name as it is compared: without ALSA's `(hw:1,0)`, without case, in one form of Unicode."""
-    return unicodedata.normalize("NFC", _HARDWARE.sub("", name)).casefold().strip()
 
 
 def argument(devices: Sequence[DeviceInfo], device: DeviceInfo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rig.domain.device_names import is_sound_server
 from rig.domain.records import ChannelLevel, Reason, RunAnalysis
 from rig.domain.report import (
     BetweenRuns,
@@ -147,6 +148,11 @@ def _about_the_recording(facts: MeasurementFacts) -> Iterable[str]:
         yield (
             f"asked for {asked.channels} channels at {asked.rate_hz} Hz, granted {granted.channels} at"
             f" {granted.rate_hz} Hz"
+        )
+    if granted is not None and granted.host_api != "simulated" and is_sound_server(granted.device):
+        yield (
+            f"{granted.device} is a sound server or a mixer, not the hardware: the latency stands, since both channels"
+            " pass it alike, but what the driver claims says nothing of the hardware, and it may resample"
         )
     if facts.blank is None:
         because = facts.no_blank_because or "the recording brings none"

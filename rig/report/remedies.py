@@ -37,7 +37,8 @@ REMEDIES: dict[Reason, tuple[str, str]] = {
     ),
     Reason.DIGITAL_SILENCE: (
         "every sample of the channel has the same value",
-        "check that the channel is connected and unmuted, and that --ref and --ear name the right ones",
+        "check that the channel is connected and unmuted, and that --ref and --ear name the right ones; macOS records"
+        " silence where the terminal has no right to the microphone",
     ),
     Reason.OUTSIDE_WINDOW: (
         "the arrival is cut off by the search window, the next stimulus or the end of the recording",

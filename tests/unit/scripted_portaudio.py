@@ -6,7 +6,9 @@ the test, which calls `deliver` as PortAudio's thread would.
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -39,6 +41,8 @@ class Table:
     granted_rate_hz: float | None = None  # another one than was asked for
     opens_as: str | None = None  # the name that the opened device turns out to have
     blocks_on_close: threading.Event | None = None  # a device that was pulled out: close waits for this
+    chatter: str = ""  # what the C library writes to standard error at every opening
+    loop: Loop | None = None  # where there is one, streams run by themselves, in real time
 
     def initialise(self) -> None:
         self.seen = list(self.plugged)
@@ -58,6 +62,15 @@ class ScriptedStream:
     call: Callable[[np.ndarray, float, float, int], np.ndarray | None]
     started: bool = False
     closed: bool = False
+    thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """What starting does: with a loop, blocks come by themselves from now on."""
+        self.started = True
+        if self.table.loop is not None:
+            number = self.table.streams.index(self)
+            self.thread = threading.Thread(target=self.table.loop.drive, args=(self, number), daemon=True)
+            self.thread.start()
 
     def deliver(self, frames: np.ndarray, adc_s: float = 0.0, now_s: float = 0.0, flags: int = 0) -> np.ndarray | None:
         """One callback, with the flags of the class `Flags`; returns what it plays."""
@@ -68,6 +81,34 @@ class ScriptedStream:
         if self.table.blocks_on_close is not None:
             self.table.blocks_on_close.wait()
         self.closed = True
+        if self.thread is not None:
+            self.thread.join()
+
+
+@dataclass
+class Loop:
+    """A cable from the output to channel 1, and a system that hands it to channel 2 after `delay_frames`.
+
+    Stream number n (from 0) falls silent for good after `dies_after_s[n]`, as when the interface is pulled out.
+    """
+
+    delay_frames: int = 4800
+    dies_after_s: dict[int, float] = field(default_factory=dict)
+    rate_hz: int = 48000
+    block: int = 480
+
+    def drive(self, stream: ScriptedStream, number: int) -> None:
+        rng = np.random.default_rng(number)
+        begun_s, done = time.monotonic(), 0
+        past = np.zeros(self.delay_frames + self.block, np.float32)
+        played = np.zeros(self.block, np.float32)
+        while not stream.closed and done < self.dies_after_s.get(number, 1e9) * self.rate_hz:
+            past = np.concatenate([past[self.block :], played])
+            heard = np.stack([played, 0.3 * past[: self.block]], axis=1)
+            out = stream.deliver(heard + rng.normal(0.0, 1e-5, heard.shape))
+            played = np.zeros(self.block, np.float32) if out is None else out[:, 0].copy()
+            done += self.block
+            time.sleep(max(0.0, begun_s + done / self.rate_hz - time.monotonic()))
 
 
 class Flags:
@@ -120,6 +161,7 @@ class ScriptedSounddevice:
         return rows[index] if self.table.opens_as is None else {**rows[index], "name": self.table.opens_as}
 
     def _check(self, device: int, channels: int, samplerate: float, kind: str) -> Row:
+        os.write(2, self.table.chatter.encode())
         row = self.table.seen[device]
         if row.busy is not None:
             raise PortAudioError(f"Error opening Stream: {row.busy}", -9985)
@@ -159,7 +201,7 @@ class ScriptedSounddevice:
         self.table.streams.append(stream)
 
         def start() -> None:
-            stream.started = True
+            stream.run()
 
         return SimpleNamespace(
             latency=latency,
@@ -238,6 +280,7 @@ class _Session:
         return True
 
     def open(self, *, rate: int, channels: int, stream_callback: Any, **asked: Any) -> Any:
+        os.write(2, self.table.chatter.encode())
         row = self.table.seen[asked["input_device_index"]]
         if row.busy is not None:
             raise OSError(-9985, row.busy)
@@ -254,7 +297,7 @@ class _Session:
         self.table.streams.append(stream)
 
         def start() -> None:
-            stream.started = True
+            stream.run()
 
         return SimpleNamespace(
             start_stream=start,

@@ -241,3 +241,23 @@ def test_the_device_list_is_told_as_facts(make: Make) -> None:
     assert row["name"] == "USB Audio"
     assert row["host_api"] == "JACK"
     assert (row["inputs"], row["outputs"]) == (2, 2)
+
+
+def test_a_name_means_the_same_whatever_was_opened_before(make: Make) -> None:
+    table = Table([Row("X Alt Analog"), Row("X Analog")])
+    backend = make(table)
+    for wanted, index in (("X Alt", 0), ("X Analog", 1), ("X Alt Analog", 0), ("X Analog", 1)):
+        backend.choose(wanted, 2)
+        backend.open(spec(wanted)).close()
+        asked = table.streams[-1].asked
+        assert asked.get("device", asked.get("input_device_index")) == index
+
+
+def test_an_index_means_the_device_that_had_it_when_it_was_chosen(make: Make) -> None:
+    table = Table([Row("Webcam", inputs=1), Row("USB Audio")])
+    backend = make(table)
+    backend.choose("1", 2)
+    table.plugged = [Row("Another"), Row("Headset"), Row("USB Audio")]
+    stream = backend.open(spec("1"))
+    assert stream.granted.device == "USB Audio"
+    stream.close()
