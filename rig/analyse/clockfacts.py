@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from rig.analyse.clockfit import COVER, ClockFit, Floats, Mapped, fit_clocks
+from rig.analyse.clockfit import COVER, ClockFit, Floats, Mapped
 from rig.analyse.onset import Onset, find_onset
-from rig.analyse.witness import compare, pair_times
-from rig.domain.records import BlockArrival, ClockEvidence, ClockFacts, Reason, RunAnalysis, Span
+from rig.analyse.runclocks import SHAPE_S, RunClocks, run_clocks
+from rig.analyse.witness import pair_times
+from rig.domain.records import BlockArrival, ClockEvidence, ClockFacts, RunAnalysis, Span
 from rig.domain.seams import FrameSource
-
-SHAPE_S = 20e-6
-"""How well a stimulus's shape places its beginning: the low-pass at the board's pin alone delays it by some 10 us."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pulses:
-    """The longest stretch without a loss: reference frames, and the board's ticks of the same stimuli."""
-
-    frames: tuple[float, ...]
-    ticks: tuple[int, ...]
 
 
 def clock_facts(
-    analysis: RunAnalysis, source: FrameSource, reference_channel: int, evidence: ClockEvidence
+    analysis: RunAnalysis,
+    source: FrameSource,
+    reference_channel: int,
+    evidence: ClockEvidence,
+    clocks: RunClocks | None = None,
 ) -> ClockFacts | None:
     """Compares the clocks of one analysed run. None where nothing was recorded that could be compared.
 
-    `reference_channel` is zero-based. Reads a few stimuli of the recording again, nothing else.
+    `reference_channel` is zero-based; `clocks` what `run_clocks` said already. Reads a few stimuli of the recording
+    again, nothing else.
     """
     if not (evidence.exchanges or evidence.fired or evidence.scheduled):
         return None
     output_s = _output(analysis, source, reference_channel, evidence)
-    if evidence.tick_rate_hz is None:
+    if clocks is None:
+        clocks = run_clocks(analysis, source, reference_channel, evidence)
+    if clocks is None:
         return _facts(None, None, evidence, "no board answered: nothing compares the clocks", 0.0, output_s)
-    pulses = _pulses(analysis, evidence)
-    onset = None
-    heard: Floats = np.zeros(0)
-    if len(pulses.ticks) >= 3:
-        heard = np.array(pulses.frames) / source.rate_hz
-        rate = float((heard[-1] - heard[0]) / (pulses.ticks[-1] - pulses.ticks[0])) * evidence.tick_rate_hz
-        kind = evidence.kind or analysis.stimulus or ""
-        onset = find_onset(source, reference_channel, pulses.frames, kind, rate, by_board=True)
-        heard = heard + (0.0 if onset is None else onset.frames / source.rate_hz)
-    fit = fit_clocks(evidence.exchanges, evidence.tick_rate_hz, pulses.ticks[: len(heard)], heard.tolist())
-    return _facts(fit, onset, evidence, fit.refusal, float(source.rate_hz), output_s)
+    return _facts(clocks.fit, clocks.onset, evidence, clocks.fit.refusal, clocks.rate_hz, output_s)
 
 
 def _facts(
@@ -112,27 +97,6 @@ def _since(host_s: Floats, event: Mapped, extra_s: float) -> Span | None:
         return None
     value, low, high = (float(np.median((host_s - v)[known])) for v in (event.s, event.high_s, event.low_s))
     return Span(value, low - extra_s, high + extra_s)
-
-
-def _pulses(analysis: RunAnalysis, evidence: ClockEvidence) -> _Pulses:
-    """The board's stimuli that were found, paired by time and cut where samples were lost; the longest part."""
-    frames = [t.reference_frame for t in analysis.trials]
-    if not evidence.fired or not frames or evidence.tick_rate_hz is None:
-        return _Pulses((), ())
-    if analysis.refusal is Reason.SWAPPED_CHANNELS:  # what was found are responses, each as late as it pleases
-        return _Pulses((), ())
-    stamps = tuple(f.tick / evidence.tick_rate_hz for f in evidence.fired)
-    pairs = pair_times(np.array(frames) / analysis.rate_hz, np.array(stamps))
-    lost = sorted(compare(frames, stamps, float(analysis.rate_hz)).lost)
-    gaps = sorted(g.frame for g in evidence.gaps)
-    parts: dict[tuple[int, int], list[tuple[float, int]]] = {}
-    for event, stamp in pairs:
-        part = bisect_right(gaps, frames[event]), sum(k < event for k in lost)
-        own = parts.setdefault(part, [])
-        if not own or (frames[event] > own[-1][0] and evidence.fired[stamp].tick > own[-1][1]):
-            own.append((frames[event], evidence.fired[stamp].tick))
-    longest = max(parts.values(), key=len)
-    return _Pulses(tuple(p[0] for p in longest), tuple(p[1] for p in longest))
 
 
 def _output(analysis: RunAnalysis, source: FrameSource, channel: int, evidence: ClockEvidence) -> Span | None:

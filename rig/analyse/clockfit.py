@@ -118,21 +118,7 @@ class ClockFit:
         return Mapped(found.s, found.low_s - reach, found.high_s + reach)
 
     def _host(self, x_s: Floats) -> Mapped:
-        """The middle of the interval is the estimate: it beats the line with the largest margin, by a sixth in error.
-        Overlapping windows are blended, and their intervals intersected: the truth lies in all of them."""
-        total, value = np.zeros_like(x_s), np.zeros_like(x_s)
-        low, high = np.full_like(x_s, -np.inf), np.full_like(x_s, np.inf)
-        for window in self.windows:
-            inside = np.minimum(x_s - window.first_s, window.last_s - x_s)
-            weight = np.where(inside >= 0.0, inside + 1e-9, 0.0)
-            a, b = window.interval(x_s)
-            total += weight
-            value += weight * (0.5 * (a + b) - x_s)
-            low = np.where(weight > 0.0, np.maximum(low, a), low)
-            high = np.where(weight > 0.0, np.minimum(high, b), high)
-        known = total > 0.0
-        value = x_s + value / np.where(known, total, 1.0)
-        return Mapped(*(np.where(known, v, np.nan) for v in (np.clip(value, low, high), low, high)))
+        return blended(self.windows, x_s)
 
     @property
     def audio_mcu_drift(self) -> ClockDrift | None:
@@ -193,6 +179,24 @@ class ClockFit:
         return rate, low, high
 
 
+def blended(windows: Sequence[Window], x_s: Floats) -> Mapped:
+    """The middle of the interval is the estimate: it beats the line with the largest margin, by a sixth in error.
+    Overlapping windows are blended, and their intervals intersected: the truth lies in all of them."""
+    total, value = np.zeros_like(x_s), np.zeros_like(x_s)
+    low, high = np.full_like(x_s, -np.inf), np.full_like(x_s, np.inf)
+    for window in windows:
+        inside = np.minimum(x_s - window.first_s, window.last_s - x_s)
+        weight = np.where(inside >= 0.0, inside + 1e-9, 0.0)
+        a, b = window.interval(x_s)
+        total += weight
+        value += weight * (0.5 * (a + b) - x_s)
+        low = np.where(weight > 0.0, np.maximum(low, a), low)
+        high = np.where(weight > 0.0, np.minimum(high, b), high)
+    known = total > 0.0
+    value = x_s + value / np.where(known, total, 1.0)
+    return Mapped(*(np.where(known, v, np.nan) for v in (np.clip(value, low, high), low, high)))
+
+
 def fit_clocks(
     exchanges: Sequence[ClockExchange],
     tick_rate_hz: float,
@@ -227,9 +231,9 @@ def fit_clocks(
     if wheel is not None:
         x, x2 = wheel.audio(received), wheel.audio(sent)
         slack = COVER * np.stack([wheel.u_s(received), wheel.u_s(sent)])
-    bounds = _Bounds(x, low, x2, high, slack)
+    bounds = Bounds(x, low, x2, high, slack)
     windows: list[Window] = []
-    for first_s, last_s in _spans(x, float(x2.max()), window_s):
+    for first_s, last_s in spans(x, float(x2.max()), window_s):
         windows += bounds.windows(first_s, last_s, curve)
     if not windows:
         return ClockFit(wheel, (), tick_s, span, "the clock exchanges contradict each other: no line keeps all bounds")
@@ -253,7 +257,7 @@ def without_wire_time(
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class Bounds:
     """Host time is at least `low` at `x` and at most `high` at `x2`; `slack` (2, n): how wrong `x` and `x2` may be."""
 
     x: Floats
@@ -283,7 +287,7 @@ class _Bounds:
         return self.windows(first_s, middle_s, curve) + self.windows(middle_s, last_s, curve)
 
 
-def _spans(x: Floats, last_s: float, longest_s: float) -> list[tuple[float, float]]:
+def spans(x: Floats, last_s: float, longest_s: float) -> list[tuple[float, float]]:
     """Equal spans that overlap by half and cover all from the least of `x`, shape (n,), to `last_s`, each at most
     `longest_s` (a single one: a quarter more). Of many only those that hold one of `x`: stamps that lie may be years
     apart, and between them there is nothing to fit."""

@@ -19,6 +19,7 @@ from rig.domain.records import (
     StreamGrant,
     StreamSpec,
 )
+from rig.domain.stages import Reference
 
 
 class Outcome(StrEnum):
@@ -60,6 +61,7 @@ class MeasurementFacts:
     cut_short: str | None = None  # how, when the recording ended before the plan
     notes: tuple[str, ...] = ()  # what the recording or the session itself is known to lack, as sentences
     limit_s: float | None = None
+    against: tuple[Reference, ...] = ()  # latencies that the user holds the figure against
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,75 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class RunStage:
+    """One stage in one run; `u95_s` is half of the 95 % interval of its median."""
+
+    run: int
+    n: int
+    median_s: float
+    range_s: float
+    u95_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage over the runs. `undeclared_s` is the true time minus the claimed one, with its sign; `distinct` says
+    whether it is further from 0 than its uncertainty. None: nobody claimed anything, or (`problem`) nothing usable."""
+
+    name: str
+    by: str  # rig | software | calibration
+    statistics: LatencyStatistics
+    runs: tuple[RunStage, ...]
+    runs_apart_s: float | None  # range of the runs' medians
+    claimed_s: float | None
+    claimed_by: str | None
+    problem: str | None
+    undeclared_s: float | None
+    distinct: bool | None
+    below_resolution: bool  # of the clock that the marks are on
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """A stage that is not the same at the beginning. `where`: "first stimulus" of the runs, or "first run"."""
+
+    stage: str
+    where: str
+    first_s: float
+    later_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StageTable:
+    """Who owns each part of the latency. `rows` in the order of the sound's way; `hidden`: capture and output together.
+
+    `total_s` is the median latency of the trials that the rows speak of, `sum_s` the sum of the rows' medians, and
+    `residual_s` what the first exceeds the second by, with its 95 % interval: medians need not add up.
+    `trial_residual_s`: the median over single trials, where every stage was found by itself; it checks the clocks.
+    """
+
+    rows: tuple[StageRow, ...]
+    hidden: StageRow | None
+    n_trials: int
+    runs: tuple[int, ...]
+    total_s: float
+    sum_s: float
+    residual_s: float
+    residual_low_s: float
+    residual_high_s: float
+    trial_residual_s: float | None
+    tie: str | None
+    half_width_s: float | None
+    resolution_s: float | None
+    no_split_because: str | None
+    missing: tuple[tuple[int, tuple[int, ...]], ...]  # (run, its accepted trials without a frame)
+    carriers: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]  # (run, its (trial, seq))
+    cold: tuple[ColdStart, ...]
+    words: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RefusalCount:
     """How often a reason refused a trial (`n_trials`) or a whole run (`n_runs`), and what to do about it."""
 
@@ -198,3 +269,4 @@ class Report:
     refusals: tuple[RefusalCount, ...]
     polarity: int | None  # +1, -1; None: no accepted trial, or they disagree
     caveats: tuple[str, ...]
+    stages: StageTable | None = None  # None: no marks, or none that could be used
