@@ -11,7 +11,9 @@ from rig.analyse.blank import analyse_blank
 from rig.analyse.clockfacts import clock_facts
 from rig.analyse.corrections import correct, corrections, moved, uncalibrated
 from rig.analyse.curves import CurveKeeper
+from rig.analyse.reconcile import reconcile_run
 from rig.analyse.run import analyse_run
+from rig.analyse.runclocks import run_clocks
 from rig.calibration.choose import require
 from rig.cli.calibrated import CalibrationChoice, calibration_for, circumstances, of_session
 from rig.cli.options import check_channels, check_window
@@ -20,10 +22,14 @@ from rig.domain.calibration import Calibration
 from rig.domain.exhibits import Exhibits, RunExhibits
 from rig.domain.records import AnalysisHints, BenchKind, BlankFloor, ChannelRoles, RunAnalysis
 from rig.domain.report import MeasurementFacts, Report
+from rig.domain.stages import RunMarks, RunStages
 from rig.errors import BadInput, CalibrationError
 from rig.recording import open_recording
+from rig.report.stages import stage_table_of
 from rig.report.summary import summarise
 from rig.session import Session, open_session
+from rig.session.markruns import marks_by_run
+from rig.session.marks import read_marks
 from rig.session.read import hash_file
 
 MANIFEST = "manifest.json"
@@ -44,6 +50,7 @@ class Choices:
     max_latency_s: float | None = None
     limit_s: float | None = None
     calibration: CalibrationChoice = field(default_factory=CalibrationChoice)
+    marks: Path | None = None  # a file of marks that came later; None: what the session holds
 
     def over(self, stored: Any) -> Choices:
         """These choices, and where they leave something open those stored in a session's manifest."""
@@ -62,6 +69,7 @@ class Choices:
             number(self.max_latency_s, "max_latency_s"),
             number(self.limit_s, "limit_s"),
             self.calibration,
+            self.marks,
         )
 
 
@@ -131,6 +139,9 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
     window = choices.min_latency_s, choices.max_latency_s
     check_window(*window)
     blank, runs, notes = None, [], [*session.caveats, *session.verify()]
+    marks, said = _marks(session, choices.marks)
+    notes += said
+    stages: list[RunStages] = []
     roles = session.roles
     if session.blank is not None:
         roles = _roles(choices, session.roles, session.blank.source.n_channels, "the blank run")
@@ -145,8 +156,13 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
             analysis = analyse_run(run.source, roles, hints, run=run.number, on_trial=display.trial, keeper=keeper)
             if kept is not None and keeper is not None:
                 kept.append(keeper.exhibits())
-            clocks = clock_facts(analysis, run.source, roles.ref, run.clocks(session.tick_rate_hz))
+            evidence = run.clocks(session.tick_rate_hz)
+            fitted = run_clocks(analysis, run.source, roles.ref, evidence)
+            clocks = clock_facts(analysis, run.source, roles.ref, evidence, fitted)
             runs.append(replace(analysis, clocks=clocks))
+            own = marks.get(run.number)
+            if own is not None and (found := reconcile_run(analysis, fitted, own, session.host_clock)) is not None:
+                stages.append(found)
     calibration = _calibration(session, choices, roles)
     notes += calibration.notes
     facts = _session_facts(session, choices, roles, blank, runs, notes)
@@ -154,7 +170,28 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
     if kept is not None:
         shift_s = sum(c.value_s for c in facts.corrections)
         kept[:] = [moved(exhibits, shift_s) for exhibits in kept]
-    return summarise([correct(run, calibration) for run in runs], facts)
+    return summarise([correct(run, calibration) for run in runs], facts, stage_table_of(stages, runs))
+
+
+def _marks(session: Session, later: Path | None) -> tuple[dict[int, RunMarks], list[str]]:
+    """The marks of each run, and what is to be said of them: of the file given, else those kept with the session.
+
+    Marks that cannot be used cost no figure. Only a file that was asked for now raises BadInput."""
+    path = session.marks_path if later is None else later
+    numbers = [run.number for run in session.runs]
+    if path is None:
+        kept = session.mark_lines
+        return {}, ["marks were asked for, and the system wrote none"] if kept and later is None else []
+    try:
+        marks = read_marks(path)
+    except BadInput as error:
+        if later is not None:
+            raise
+        return {}, [f"the marks are not used: {error.what}"]
+    lines = session.mark_lines if later is None else {}
+    silent = [n for n in numbers if lines and lines[n].count == 0] if set(numbers) <= set(lines) else []
+    said = [*marks.notes, *(f"no marks came during run {n}" for n in silent)]
+    return marks_by_run(marks, lines, numbers), said
 
 
 def _calibration(session: Session, choices: Choices, roles: ChannelRoles) -> Calibration:

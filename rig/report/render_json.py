@@ -15,6 +15,7 @@ import numpy as np
 import rig
 from rig.domain.records import BlankFloor, ChannelLevel, ClockFacts, Correction, Reason, StreamGrant, StreamSpec, Trial
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
+from rig.report.json_stages import reconciliation, stages_of
 
 SCHEMA = "rig.measurement/1"
 
@@ -64,7 +65,8 @@ def document(report: Report) -> Json:
         ],
         "runs": [_run(run, dict(facts.run_starts_s)) for run in report.runs],
         "corrections": [_correction(c) for c in facts.corrections],
-        "stages": None,
+        "stages": stages_of(report.stages),
+        "reconciliation": reconciliation(report.stages),
         "caveats": list(report.caveats),
         **_circumstances(facts),
     }

@@ -9,6 +9,7 @@ from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Repo
 from rig.report.digits import ABSENT, WIDTH, decimals_for, ms, table
 from rig.report.text_clocks import claim_table, drift_table, words_about
 from rig.report.text_detail import budget_lines, signal_lines, trial_lines
+from rig.report.text_stages import run_lines, stage_lines
 
 BOLD, RED, YELLOW, DIM, PLAIN = "1", "1;31", "33", "2", ""
 
@@ -53,6 +54,12 @@ def render_text(report: Report, verbose: bool = False, colour: bool = False) -> 
     page.section("runs", _run_table(report))
     page.section("groups", _group_table(report))
     _refusals(page, report)
+    page.section("stages, ms: who owns which part of the latency", stage_lines(report))
+    page.section("stages run by run, medians in ms", run_lines(report))
+    if report.stages is not None:
+        page.add()
+        for line in (*report.stages.words, *report.stages.notes):
+            page.wrap(line, first="  - ")
     page.section("signal", signal_lines(report))
     drifts, claims = drift_table(report), claim_table(report)
     page.section("clocks, ppm (positive: the first is fast; +/-: the truth is inside)", drifts)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from rig.domain.records import RunAnalysis
 from rig.domain.report import ColdStart, RunStage, StageRow, StageTable
 from rig.domain.stages import RunStages, StageSample
 from rig.report.stage_words import stage_words
@@ -69,6 +70,14 @@ def stage_table(runs: Sequence[RunStages], latencies_s: dict[int, dict[int, floa
         notes=_notes(runs, chosen),
     )
     return replace(table, words=stage_words(table))
+
+
+def stage_table_of(stages: Sequence[RunStages], runs: Sequence[RunAnalysis]) -> StageTable | None:
+    """The same, with the latencies of the runs' accepted trials."""
+    return stage_table(
+        stages,
+        {r.run: {t.index: t.latency_s for t in r.trials if t.valid and t.latency_s is not None} for r in runs},
+    )
 
 
 def _is_enough(run: RunStages) -> bool:

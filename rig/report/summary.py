@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rig.domain.records import Reason, RunAnalysis
-from rig.domain.report import MeasurementFacts, Outcome, RefusalCount, Report, RunReport
+from rig.domain.report import MeasurementFacts, Outcome, RefusalCount, Report, RunReport, StageTable
 from rig.errors import EXIT_OVER_LIMIT, Refused
 from rig.report.caveats import caveats_of
 from rig.report.groups import Placed, group_trials, is_mixture
@@ -19,8 +19,9 @@ MIN_ACCEPTED = 3
 EXIT_CODES = {Outcome.MEASURED: 0, Outcome.OVER_LIMIT: EXIT_OVER_LIMIT, Outcome.REFUSED: Refused.exit_code}
 
 
-def summarise(runs: Sequence[RunAnalysis], facts: MeasurementFacts) -> Report:
-    """The report of a measurement. Pure: the same runs and facts give the same report."""
+def summarise(runs: Sequence[RunAnalysis], facts: MeasurementFacts, stages: StageTable | None = None) -> Report:
+    """The report of a measurement. Pure: the same runs and facts give the same report. A measurement without a figure
+    has no stages either."""
     reports = tuple(_run_report(run) for run in runs)
     figured = [r.analysis for r in reports if r.latency is not None]
     samples = [sample_of(run) for run in figured]
@@ -42,6 +43,7 @@ def summarise(runs: Sequence[RunAnalysis], facts: MeasurementFacts) -> Report:
         refusals=_refusals(reports),
         polarity=_polarity(figured),
         caveats=caveats_of(facts, reports, latency, spread, between, grouping),
+        stages=None if latency is None else stages,
     )
 
 
