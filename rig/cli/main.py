@@ -23,6 +23,7 @@ from rig.cli.firmware import firmware_app
 from rig.cli.levels import levels
 from rig.cli.marks import marks
 from rig.cli.measure import measure
+from rig.cli.reconcile import reconcile
 from rig.cli.report import report
 from rig.cli.sessions import sessions_app
 from rig.cli.sim import sim_app
@@ -45,6 +46,7 @@ app.command("analyze")(analyze)
 app.command("compare")(compare)
 app.command("export")(export)
 app.command("marks")(marks)
+app.command("reconcile")(reconcile)
 app.command("analyse", hidden=True)(analyze)
 app.command("devices")(devices)
 app.command("doctor")(doctor)

@@ -19,7 +19,6 @@ from rig.domain.records import (
     StreamGrant,
     StreamSpec,
 )
-from rig.domain.stages import Reference
 
 
 class Outcome(StrEnum):
@@ -61,7 +60,6 @@ class MeasurementFacts:
     cut_short: str | None = None  # how, when the recording ended before the plan
     notes: tuple[str, ...] = ()  # what the recording or the session itself is known to lack, as sentences
     limit_s: float | None = None
-    against: tuple[Reference, ...] = ()  # latencies that the user holds the figure against
 
 
 @dataclass(frozen=True, slots=True)

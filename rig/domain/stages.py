@@ -10,7 +10,7 @@ SOFTWARE_STAGES = ("encode", "send", "network", "play")
 """What lies between two of a frame's marks that follow each other."""
 
 CAPTURE, FILL, OUTPUT = "capture", "frame_fill", "output"
-BY_RIG, BY_SOFTWARE, BY_CALIBRATION = "rig", "software", "calibration"
+BY_RIG, BY_SOFTWARE = "rig", "software"
 JOIN = " + "
 """Stages that cannot be told apart have one name made of theirs."""
 
@@ -68,13 +68,3 @@ class RunStages:
     resolution_s: float | None  # of the marks
     frame_s: float | None
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A latency to hold the measured one against; `figure` is median or p95."""
-
-    name: str
-    value_s: float
-    figure: str
-    source: str

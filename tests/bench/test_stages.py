@@ -87,3 +87,31 @@ def test_a_broken_file_of_marks_costs_no_figure(tmp_path: Path, capsys: pytest.C
     assert without["latency_s"] == with_marks["latency_s"]
     assert without["stages"] is None
     assert any("marks without a header" in caveat for caveat in without["caveats"])
+
+
+def test_marks_that_come_later_say_the_same_and_leave_the_session_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    folder, later = tmp_path / "s", tmp_path / "later.jsonl"
+    document, _ = measured(folder, capsys, "marks", seed % 1000)
+    later.write_bytes((folder / "marks.jsonl").read_bytes())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert main(["reconcile", str(folder), "--marks", str(later), "--json", "--quiet"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["stages"] == document["stages"]
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_marks_of_another_measurement_give_no_stages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    measured(tmp_path / "a", capsys, "marks", seed % 1000)
+    measured(tmp_path / "b", capsys, "marks-bare", seed % 1000 + 1)
+    other = tmp_path / "other.jsonl"
+    lines = (tmp_path / "b" / "marks.jsonl").read_text(encoding="utf-8").splitlines()
+    second = next(k for k, line in enumerate(lines) if k and line.startswith('{"marks"'))
+    other.write_text("\n".join(lines[:second]) + "\n", encoding="utf-8")  # one start for three runs: whose is it?
+    assert main(["reconcile", str(tmp_path / "a"), "--marks", str(other), "--quiet"]) == 7
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "no mark of other.jsonl belongs" in said.err
