@@ -34,7 +34,8 @@ def marks(
             print(line)
     for note in found.notes:
         print(textwrap.fill(note, WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False))
-    if not any(row.problem is None for part in found.parts for row in part.rows):
+    rows = [row for part in found.parts for row in part.rows]
+    if rows and not any(row.problem is None for row in rows):
         raise Refused(
             f"no row of {file.name} can be used",
             "rows whose instants stand in their order",

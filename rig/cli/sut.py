@@ -7,7 +7,12 @@ from typing import Annotated
 
 import typer
 
+from rig.cli.sut_browser import browser, webrtc
+
 sut_app = typer.Typer(help="Reference systems under test.", no_args_is_help=True)
+
+sut_app.command("browser")(browser)
+sut_app.command("webrtc")(webrtc)
 
 
 @sut_app.callback()

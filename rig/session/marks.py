@@ -75,10 +75,10 @@ def read_marks(path: Path, *, strict: bool = False) -> Marks:
         notes.append(f"{n_bad} lines of {path.name} cannot be read and are left out ({'; '.join(bad)})")
     if cut:
         notes.append(f"the last line of {path.name} is cut off: its writer was stopped")
-    if not any(part.rows for part in parts):
+    if not any(part.rows or part.claims or part.stats for part in parts):
         raise BadInput(
             f"{path.name} holds no marks",
-            "lines with seq and t_… fields after a header",
+            "lines with seq and t_… fields, or claims, after a header",
             "check that the system writes marks: docs/marks.md",
         )
     return Marks(tuple(parts), n_bad, tuple(notes))

@@ -224,6 +224,12 @@ def test_claims(read: Read, value: Any, kept: float | None, word: str | None) ->
     assert word is None or word in str(claim.problem)
 
 
+def test_a_file_may_hold_claims_alone(read: Read) -> None:
+    (part,) = read({"claim": "output_latency", "value": 34.0, "source": "AudioContext.outputLatency"}).parts
+    assert part.rows == ()
+    assert part.claims[0].value_s == 0.034
+
+
 def test_settings_in_the_wrong_unit_are_named(read: Read) -> None:
     marks = read(good(1), {"config": {"jitterBufferTarget": 0.05}}, {"config": {"playoutDelayHint": 50}})
     assert noted(marks, "jitterBufferTarget 0.05 looks like seconds")

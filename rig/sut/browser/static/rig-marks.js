@@ -1,0 +1,1 @@
+../../../../js/rig-marks/rig-marks.js
