@@ -1,13 +1,16 @@
-/* What any AVR board has beside its timers: a number of its own, memory that can be checked, a watchdog. For the one
- * main_<board>.c that includes it.
+/* What any AVR board has beside its timers: a number of its own, memory that can be checked, a watchdog, sleep. For the
+ * one main_<board>.c that includes it.
  */
 #ifndef RIG_AVR_BOARD_H
 #define RIG_AVR_BOARD_H
 
 #include <avr/eeprom.h>
+#include <avr/interrupt.h>
 #include <avr/io.h>
+#include <avr/sleep.h>
 #include <avr/wdt.h>
 
+#include "avr_ticks.h"
 #include "frame.h"
 #include "port.h"
 
@@ -85,6 +88,25 @@ static void quiet_watchdog(void)
 {
     MCUSR = 0;
     wdt_disable();
+}
+
+void port_alive(void)
+{
+    wdt_reset();
+}
+
+/* Until the next interrupt, unless one came since AWAKE was cleared. The check and the sleep are one: sei lets no
+ * interrupt in before the sleep. */
+static inline void sleep_unless_awake(void)
+{
+    cli();
+    if (!AWAKE) {
+        sleep_enable();
+        sei();
+        sleep_cpu();
+        sleep_disable();
+    }
+    sei();
 }
 
 #endif

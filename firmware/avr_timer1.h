@@ -17,7 +17,9 @@
 #include <avr/interrupt.h>
 #include <avr/io.h>
 #include <util/atomic.h>
+#include <util/delay_basic.h>
 
+#include "avr_board.h"
 #include "avr_ticks.h"
 #include "player.h"
 #include "port.h"
@@ -132,6 +134,29 @@ void port_stop(void)
     }
 }
 
+/* --- start --------------------------------------------------------------------------------------------------------- */
+
+/* The tone's output, its PWM running, rises to the middle within 32 ms rather than at once: no loud step from the filter
+ * behind it. */
+static void raise_tone(void)
+{
+    for (uint8_t level = 0; level < RIG_MIDDLE; level++) {
+        TONE_LEVEL = level;
+        _delay_loop_2(1000); /* 4000 cycles */
+    }
+    TONE_LEVEL = RIG_MIDDLE;
+    _delay_loop_2(256);
+}
+
+/* Timer 1 at 0, its pulse low, ready to be started together with the PWM's timer. */
+static inline void ready_timer1(void)
+{
+    pulse_low();
+    TCNT1 = 0;
+    TIFR1 = 0xFF;
+    TIMSK1 = _BV(TOIE1);
+}
+
 /* --- checks -------------------------------------------------------------------------------------------------------- */
 
 /* 64 periods of the PWM are 2048 ticks of timer 1; an interrupt at either end makes some ticks more or less. */
@@ -173,9 +198,9 @@ static uint8_t capture_is_good(void)
     return is_good;
 }
 
-static uint8_t timers_self_test(void)
+uint8_t port_self_test(void)
 {
-    uint8_t failed = timers_agree() ? 0 : 2;
+    uint8_t failed = (memory_is_good() ? 0 : 1) | (timers_agree() ? 0 : 2);
     if (CAPTURE_IS_HIGH())
         return failed; /* the pull-up wins: nothing is wired to it */
     return failed | 0x80 | (capture_is_good() ? 0 : 2);

@@ -13,7 +13,6 @@
 #include <avr/io.h>
 #include <avr/sleep.h>
 #include <avr/wdt.h>
-#include <util/delay_basic.h>
 
 #include "core.h"
 #include "frame.h"
@@ -166,16 +165,6 @@ static void safe_when_closed(void)
 
 /* --- start --------------------------------------------------------------------------------------------------------- */
 
-uint8_t port_self_test(void)
-{
-    return (memory_is_good() ? 0 : 1) | timers_self_test();
-}
-
-void port_alive(void)
-{
-    wdt_reset();
-}
-
 static void start_pins(void)
 {
     PORTB = (uint8_t)~_BV(PULSE); /* what is not used is held by its pull-up, the inverted LED is dark */
@@ -198,29 +187,19 @@ static void quiet_parts(void)
     SPCR = 0;
 }
 
-/* The tone's output rises to the middle within 32 ms rather than at once: no loud step from the filter behind it. */
 static void start_tone(void)
 {
     TCCR0A = _BV(COM0B1) | _BV(WGM01) | _BV(WGM00);
     TCCR0B = _BV(CS00);
-    for (uint8_t level = 0; level < RIG_MIDDLE; level++) {
-        OCR0B = level;
-        _delay_loop_2(1000); /* 4000 cycles */
-    }
-    OCR0B = RIG_MIDDLE;
-    _delay_loop_2(256);
+    raise_tone();
     TCCR0B = 0;
 }
 
 /* Both timers from 0 at the same time, to a few cycles that are the same at every start. */
 static void start_timers(void)
 {
-    TCCR1A = PULSE_AT_MATCH_CLEARS;
-    TCCR1C = _BV(FOC1B);
-    TCNT1 = 0;
+    ready_timer1();
     TCNT0 = 0;
-    TIFR1 = 0xFF;
-    TIMSK1 = _BV(TOIE1);
     uint8_t start_1 = _BV(ICES1) | _BV(CS11), start_0 = _BV(CS00);
     GTCCR = _BV(TSM) | _BV(PSRSYNC);
     __asm__ volatile("sts %0, %2\n\tout %1, %3\n\tout %4, __zero_reg__"
@@ -229,20 +208,12 @@ static void start_timers(void)
                        "I"(_SFR_IO_ADDR(GTCCR)));
 }
 
-/* Sleeps until the next interrupt, unless one came since the loop began to look around. The last check and the sleep
- * are one: sei lets no interrupt in before the sleep. The plug is looked at after each: timer 1 overflows every 33 ms. */
+/* The long check is made with interrupts on. The plug is looked at after each: timer 1 overflows every 33 ms. */
 static void rest(void)
 {
     if (!rig_core_is_idle() || stretch.is_whole || usb.has_packet || sender.n || usb.was_closed || usb_is_busy())
         return;
-    cli();
-    if (!AWAKE) {
-        sleep_enable();
-        sei();
-        sleep_cpu();
-        sleep_disable();
-    }
-    sei();
+    sleep_unless_awake();
 }
 
 int main(void)

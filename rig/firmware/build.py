@@ -38,11 +38,12 @@ AVR_PACKAGES = "apt-get install gcc-avr avr-libc"
 EMULATOR_PACKAGES = "apt-get install gcc libc6-dev libsimavr-dev libelf-dev"
 
 _COMMON = ("core.c", "frame.c", "stimulus.c")
+_AVR = ("avr_board.h", "avr_ticks.h", "avr_timer1.h")
 _PORTS = {
-    "atmega328p": ("main_atmega328p.c",),
+    "atmega328p": ("main_atmega328p.c", *_AVR),
     "atmega32u4": (
-        *("main_atmega32u4.c", "usb.c", "usb.h", "usb_answer.h", "usb_descriptors.h"),
-        *("avr_board.h", "avr_ticks.h", "avr_timer1.h", "avr_touch.h"),
+        *("main_atmega32u4.c", "usb.c", "usb.h", "usb_answer.h", "usb_descriptors.h", "avr_touch.h"),
+        *_AVR,
     ),
 }
 _EMULATORS = {
