@@ -2,19 +2,12 @@
 #ifndef EMU_H
 #define EMU_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-#define CPU_HZ 16000000ull
-
-/* Where event lines go, each with its newline. */
-extern void (*emu_tell)(const char *line, size_t length);
+#include "emu_part.h"
 
 /* Told of every byte that the board sends, where set: its start bit begins at `start`, its stop bit ends at `end`. */
 extern void (*emu_on_byte)(uint64_t start, uint64_t end, uint8_t byte);
-
-/* Prints an event: `WHAT CYCLE` and what `more` says. */
-void emu_happened(const char *what, uint64_t cycle, const char *more, ...);
 
 uint64_t emu_cycle(void);
 

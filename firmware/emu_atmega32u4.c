@@ -21,45 +21,30 @@
  * · refused CYCLE TYPE REQUEST HOW (a request of the host's own) · toggle, overflow, underflow, killed CYCLE (mistakes of
  * the program's with the USB controller)
  */
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <simavr/avr_eeprom.h>
-#include <simavr/avr_ioport.h>
 #include <simavr/avr_timer.h>
-#include <simavr/sim_avr.h>
-#include <simavr/sim_hex.h>
-#include <simavr/sim_io.h>
 
+#include "emu_part.h"
 #include "emu_usb.h"
 
-#define REG_TCCR1A 0x80
-#define REG_TCCR1B 0x81
-#define REG_TCCR1C 0x82
-#define COM1B(tccr1a) (((tccr1a) >> 4) & 3)
-#define FOC1B 0x40
-#define TIMER1_COMPB_VECTOR 18
 #define BOOT_KEY_AT 0x0800
 #define BOOT_KEY 0x7777
 
-avr_t *emu_avr;
-static avr_t *avr;
-static avr_timer_t *timer0, *timer1;
-static int is_looped, saw_tx, pulse_pin = -1;
-static struct { avr_flashaddr_t at; uint8_t old[2]; int is_on; } hang;
+static const struct emu_part atmega32u4 = {
+    .mcu = "atmega32u4",
+    .pwm_timer = '0',
+    .pwm_irq = TIMER_IRQ_OUT_PWM1,
+    .capture_port = 'D',
+    .capture_pin = 4,
+    .led_port = 'C',
+    .led_pin = 7,
+    .compare_b_vector = 18,
+};
 
-void emu_happened(const char *what, uint64_t cycle, const char *more, ...)
-{
-    va_list rest;
-    printf("%s %llu", what, (unsigned long long)cycle);
-    va_start(rest, more);
-    vprintf(more, rest);
-    va_end(rest);
-    putchar('\n');
-}
+static int saw_tx;
 
 void emu_got(uint64_t cycle, uint8_t byte)
 {
@@ -67,191 +52,36 @@ void emu_got(uint64_t cycle, uint8_t byte)
     emu_happened("tx", cycle, " %02x", byte);
 }
 
-/* --- pins ---------------------------------------------------------------------------------------------------------- */
-
-static void set_capture_input(int is_new)
-{
-    avr_irq_t *pin = avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ('D'), 4);
-    uint32_t level = is_looped ? pulse_pin == 1 : 1; /* not wired: its pull-up */
-    if (is_new) /* after a reset the port has forgotten the level, and a pin hears of changes only */
-        avr_raise_irq(pin, !level);
-    avr_raise_irq(pin, level);
-}
-
-static void set_pulse(int level, avr_cycle_count_t cycle)
-{
-    if (level == pulse_pin)
-        return;
-    if (pulse_pin >= 0)
-        emu_happened("pulse", cycle, " %d", level);
-    pulse_pin = level;
-    if (is_looped)
-        set_capture_input(0);
-}
-
-static void on_compare_b(avr_irq_t *irq, uint32_t value, void *param)
-{
-    (void)irq, (void)param;
-    int mode = COM1B(avr->data[REG_TCCR1A]);
-    if (!value || mode < 2)
-        return;
-    /* The match was at a cycle of its own, the library tells of it after the instruction that was running. */
-    uint64_t since = timer1->comp[1].comp_cycles;
-    set_pulse(mode == 3, timer1->tov_base + (since == timer1->tov_cycles ? 0 : since));
-}
-
-static void on_tccr1c(avr_irq_t *irq, uint32_t value, void *param)
-{
-    (void)irq, (void)param;
-    int mode = COM1B(avr->data[REG_TCCR1A]);
-    if ((value & FOC1B) && mode >= 2)
-        set_pulse(mode == 3, avr->cycle);
-}
-
-/* The level is taken over when the next period of the PWM starts. */
-static void on_level(avr_irq_t *irq, uint32_t value, void *param)
-{
-    (void)irq, (void)param;
-    uint64_t phase = (avr->cycle - timer0->tov_base) % 256;
-    emu_happened("pwm", avr->cycle + 256 - phase, " %u %llu", value, (unsigned long long)avr->cycle);
-}
-
-static void on_tccr1b(avr_irq_t *irq, uint32_t value, void *param)
-{
-    (void)irq, (void)param;
-    if ((value & 7) == 2)
-        emu_happened("ticks", timer1->tov_base, "");
-}
-
-static void on_led(avr_irq_t *irq, uint32_t value, void *param)
-{
-    (void)param;
-    if (irq->value != value)
-        emu_happened("led", avr->cycle, " %u", value);
-}
-
 /* --- running ------------------------------------------------------------------------------------------------------- */
-
-static avr_cycle_count_t nothing(avr_t *a, avr_cycle_count_t when, void *param)
-{
-    (void)a, (void)when, (void)param;
-    return 0; /* only there so that a sleeping core wakes up for the deadline */
-}
-
-static void sleep_not(avr_t *a, avr_cycle_count_t cycles)
-{
-    (void)a, (void)cycles;
-}
 
 static uint16_t word_at(uint16_t address)
 {
-    return (uint16_t)(avr->data[address] | avr->data[address + 1] << 8);
+    return (uint16_t)(emu_avr->data[address] | emu_avr->data[address + 1] << 8);
 }
 
 static void after_reset(void)
 {
-    emu_happened("reset", avr->cycle, "");
-    set_pulse(0, avr->cycle);
-    if (hang.is_on)
-        memcpy(avr->flash + hang.at, hang.old, 2);
-    hang.is_on = 0;
+    emu_was_reset();
     emu_usb_reset();
     emu_host_start();
-    set_capture_input(1);
 }
 
 static void run(uint64_t until, int stop_at_tx)
 {
     saw_tx = 0;
-    if (until > avr->cycle)
-        avr_cycle_timer_register(avr, until - avr->cycle, nothing, NULL);
-    while (avr->cycle < until && !(stop_at_tx && saw_tx)) {
-        int is_bitten = avr->run != avr_callback_run_raw; /* by the watchdog: the next step resets */
-        if (is_bitten && word_at(BOOT_KEY_AT) == BOOT_KEY && word_at((uint16_t)(avr->ramend - 1)) == BOOT_KEY)
-            emu_happened("bootkey", avr->cycle, "");
-        int state = avr_run(avr);
+    emu_wake_at(until);
+    while (emu_avr->cycle < until && !(stop_at_tx && saw_tx)) {
+        int is_bitten = emu_is_bitten();
+        if (is_bitten && word_at(BOOT_KEY_AT) == BOOT_KEY && word_at((uint16_t)(emu_avr->ramend - 1)) == BOOT_KEY)
+            emu_happened("bootkey", emu_avr->cycle, "");
+        int state = avr_run(emu_avr);
         emu_usb_interrupts();
         if (is_bitten) {
             after_reset();
-            if (until > avr->cycle)
-                avr_cycle_timer_register(avr, until - avr->cycle, nothing, NULL);
+            emu_wake_at(until);
         }
-        if (state == cpu_Done || state == cpu_Crashed) {
-            emu_happened("crash", avr->cycle, " %04x", avr->pc);
-            exit(1);
-        }
+        emu_check(state);
     }
-}
-
-static void hang_here(void)
-{
-    if (hang.is_on)
-        return;
-    hang.at = avr->pc;
-    hang.is_on = 1;
-    memcpy(hang.old, avr->flash + hang.at, 2);
-    memcpy(avr->flash + hang.at, "\xff\xcf", 2); /* rjmp to itself */
-}
-
-static avr_timer_t *find_timer(char name)
-{
-    for (avr_io_t *io = avr->io_port; io; io = io->next)
-        if (!strcmp(io->kind, "timer") && ((avr_timer_t *)io)->name == name)
-            return (avr_timer_t *)io;
-    fprintf(stderr, "emu: the part has no timer %c\n", name);
-    exit(1);
-}
-
-static void quiet(avr_t *a, const int level, const char *format, va_list rest)
-{
-    (void)a;
-    if (level == LOG_ERROR)
-        vfprintf(stderr, format, rest);
-}
-
-static void set_uid(const char *hex)
-{
-    uint8_t stored[10];
-    uint64_t uid = strtoull(hex, NULL, 16);
-    uint16_t crc = 0xFFFF;
-    for (int i = 0; i < 8; i++) {
-        stored[i] = (uint8_t)(uid >> (8 * i));
-        crc ^= (uint16_t)(stored[i] << 8);
-        for (int bit = 0; bit < 8; bit++)
-            crc = (uint16_t)(crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1);
-    }
-    stored[8] = (uint8_t)crc;
-    stored[9] = (uint8_t)(crc >> 8);
-    avr_eeprom_desc_t where = {.ee = stored, .offset = 0, .size = sizeof stored};
-    avr_ioctl(avr, AVR_IOCTL_EEPROM_SET, &where);
-}
-
-static void load(const char *path)
-{
-    uint32_t size = 0, start = 0;
-    avr_global_logger_set(quiet);
-    avr = emu_avr = avr_make_mcu_by_name("atmega32u4");
-    uint8_t *image = read_ihex_file(path, &size, &start);
-    if (!avr || !image) {
-        fprintf(stderr, "emu: %s cannot be loaded\n", path);
-        exit(1);
-    }
-    avr_init(avr);
-    avr->frequency = 16000000;
-    avr->sleep = sleep_not;
-    avr_loadcode(avr, image, size, start);
-    avr->codeend = start + size;
-    free(image);
-    timer0 = find_timer('0');
-    timer1 = find_timer('1');
-    avr_irq_register_notify(avr_get_interrupt_irq(avr, TIMER1_COMPB_VECTOR), on_compare_b, NULL);
-    avr_irq_register_notify(avr_iomem_getirq(avr, REG_TCCR1C, "tccr1c", AVR_IOMEM_IRQ_ALL), on_tccr1c, NULL);
-    avr_irq_register_notify(avr_iomem_getirq(avr, REG_TCCR1B, "tccr1b", AVR_IOMEM_IRQ_ALL), on_tccr1b, NULL);
-    avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_TIMER_GETIRQ('0'), TIMER_IRQ_OUT_PWM1), on_level, NULL);
-    avr_irq_register_notify(avr_io_getirq(avr, AVR_IOCTL_IOPORT_GETIRQ('C'), 7), on_led, NULL);
-    set_capture_input(0);
-    emu_usb_init(avr);
-    emu_host_start();
 }
 
 /* --- lock-step ----------------------------------------------------------------------------------------------------- */
@@ -274,17 +104,8 @@ static int obey(const char *line)
         run(number, !strcmp(word, "tx"));
     } else if (sscanf(line, "rx %llu %x", &number, &value) == 2) {
         emu_host_write(number, (uint8_t)value);
-    } else if (sscanf(line, "poke %llx %x", &number, &value) == 2 && number <= avr->ramend) {
-        avr->data[number] = (uint8_t)value;
-    } else if (sscanf(line, "peek %llx", &number) == 1 && number <= avr->ramend) {
-        emu_happened("peek", avr->cycle, " %u", avr->data[number]);
-    } else if (sscanf(line, "loop %u", &value) == 1) {
-        is_looped = value != 0;
-        set_capture_input(0);
-    } else if (!strncmp(line, "hang", 4)) {
-        hang_here();
     } else if (!strncmp(line, "reset", 5)) {
-        avr_reset(avr);
+        avr_reset(emu_avr);
         after_reset();
     } else if (sscanf(line, "open %u", &value) == 1) {
         emu_host_open(value);
@@ -306,7 +127,6 @@ static int obey(const char *line)
 int main(int argc, char **argv)
 {
     const char *image = NULL, *uid = NULL;
-    char line[256];
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--uid") && i + 1 < argc)
             uid = argv[++i];
@@ -319,16 +139,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: emu_atmega32u4 IMAGE.hex [--uid HEX] [--closed]\n");
         return 2;
     }
-    load(image);
-    if (uid)
-        set_uid(uid);
-    while (fgets(line, sizeof line, stdin)) {
-        if (!obey(line)) {
-            fprintf(stderr, "emu: not understood: %s", line);
-            return 2;
-        }
-        printf("at %llu\n", (unsigned long long)avr->cycle);
-        fflush(stdout);
-    }
-    return 0;
+    emu_load(&atmega32u4, image, uid);
+    emu_usb_init(emu_avr);
+    emu_host_start();
+    return emu_lock_step(obey);
 }

@@ -24,7 +24,6 @@ struct transfer {
     int is_told;
 };
 
-extern avr_t *emu_avr;
 
 static enum { ABSENT, BEFORE_RESET, IN_RESET, RUNNING } stage;
 static struct transfer transfers[N_TRANSFERS];

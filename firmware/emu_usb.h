@@ -6,6 +6,8 @@
 
 #include <simavr/sim_avr.h>
 
+#include "emu_part.h"
+
 /* --- the controller (emu_usb.c): what the host sees of it ----------------------------------------------------------- */
 
 enum usb_answer { USB_SILENT = -1, USB_NAK = -2, USB_STALL = -3 };
@@ -54,9 +56,6 @@ void emu_host_write(uint64_t cycle, uint8_t byte);
 void emu_host_control(const uint8_t *eight, const uint8_t *data, unsigned n);
 
 /* --- the board (emu_atmega32u4.c) ----------------------------------------------------------------------------------- */
-
-/* Prints an event: `WHAT CYCLE` and what `more` says. */
-void emu_happened(const char *what, uint64_t cycle, const char *more, ...);
 
 /* A byte that the host has got, in a packet that began at a cycle. */
 void emu_got(uint64_t cycle, uint8_t byte);

@@ -47,8 +47,8 @@ _PORTS = {
     ),
 }
 _EMULATORS = {
-    "atmega328p": ("emu.c", "emu_paced.c", "emu.h"),
-    "atmega32u4": ("emu_atmega32u4.c", "emu_host.c", "emu_usb.c", "emu_usb.h"),
+    "atmega328p": ("emu.c", "emu_paced.c", "emu.h", "emu_part.c", "emu_part.h"),
+    "atmega32u4": ("emu_atmega32u4.c", "emu_host.c", "emu_usb.c", "emu_usb.h", "emu_part.c", "emu_part.h"),
 }
 _OPTIMISED = {
     "atmega328p": "-O2",  # an interrupt a byte leaves little time: samples are made faster than they are played
