@@ -160,12 +160,12 @@ def _living(port: str) -> Living:
     Raises UsageError where none ever was, PortNotFound where it does not run any more.
     """
     from rig.acquire.link import SerialPipe, SystemTime
-    from rig.sim.alive import Living
+    from rig.sim.alive import Living, RealTime
     from rig.sim.pins import Pins
 
     time, pins = SystemTime(), Pins(port)  # first, so that nothing of what the board does is missed
     try:
-        return Living(SerialPipe(port, time), pins, time)
+        return Living(SerialPipe(port, time), pins, RealTime(time))
     except BaseException:
         pins.close()
         raise

@@ -8,7 +8,7 @@ the tick and the level of everything that it plays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rig.acquire import wire
@@ -16,9 +16,8 @@ from rig.domain.seams import BytePipe, HostTime
 from rig.domain.timebase import Duration, HostClock, Instant
 from rig.errors import LinkLost
 from rig.sim.clock import VirtualTime
-from rig.sim.emulator import CYCLES_A_TICK, SILENCE, Event
-from rig.sim.firmware import Cancel, OnTone
-from rig.sim.foretold import Foretold, ForetoldTone
+from rig.sim.firmware import OnTone
+from rig.sim.follower import BoardFollower
 from rig.sim.pins import Pins
 
 STANDSTILL_S = 10.0
@@ -35,37 +34,33 @@ class RealTime(VirtualTime):
 
     def __init__(self, host: HostTime) -> None:
         super().__init__()
-        self._host = host
+        self.host = host
         self.timebase = host.now().timebase
         self.settle: Callable[[float], None] = lambda at_s: None
 
     @property
     def now_ns(self) -> int:
-        now_s = self._host.now().seconds
+        now_s = self.host.now().seconds
         self.settle(now_s - BEHIND_S)
         return math.floor(now_s * 1e9)
-
-    @property
-    def now_s(self) -> float:
-        return self.now_ns * 1e-9
 
     def advance_to_ns(self, at_ns: int) -> None:
         at_s = at_ns * 1e-9
         while True:
-            now = self._host.now()
+            now = self.host.now()
             if now.seconds * 1e9 >= at_ns:
                 break
-            self._host.sleep_until(now.plus(Duration(at_s - now.seconds + 1e-6)))
+            self.host.sleep_until(now.plus(Duration(at_s - now.seconds + 1e-6)))
         self.settle(at_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """A board that runs by itself: its port, opened; its pins, subscribed to before that; and the host's clock."""
+    """A board that runs by itself: its port, opened; its pins, subscribed to before that; and the time around it."""
 
     pipe: BytePipe
     pins: Pins
-    time: HostTime
+    time: RealTime
 
 
 class LivingBoard:
@@ -80,11 +75,9 @@ class LivingBoard:
     def __init__(self, living: Living, on_tone: OnTone) -> None:
         self._pipe = living.pipe
         self._pins = living.pins
-        self._host = living.time
-        self._on_tone = on_tone
-        self._sounding: list[tuple[ForetoldTone, Cancel | None]] = []
-        self._ticks_from: int | None = None
-        self._start_over()
+        self._host = living.time.host
+        living.time.settle = self.settle
+        self._follower = BoardFollower(living.pins.clock.true_s, on_tone)
 
     def write(self, data: bytes) -> None:
         """Puts bytes on the line. Raises LinkLost when the port is gone."""
@@ -102,12 +95,15 @@ class LivingBoard:
     def settle(self, true_s: float) -> None:
         """Takes note of everything that the board did up to `true_s`, which has passed."""
         until = self._pins.clock.cycle_at(true_s)
-        patience_s = self._host.now().seconds + STANDSTILL_S
+        moved_s = self._host.now().seconds
         while self._pins.told_until < until and not self._pins.ended:
+            before = self._pins.told_until
             for event in self._pins.read(0.05):
-                self._take(event)
-            self._foretold.late(self._pins.told_until)
-            if self._host.now().seconds > patience_s:
+                self._follower.take(event)
+            self._follower.told_until(self._pins.told_until)
+            if self._pins.told_until != before:
+                moved_s = self._host.now().seconds
+            elif self._host.now().seconds > moved_s + STANDSTILL_S:
                 raise LinkLost(
                     f"the emulated board at {self._pins.path} told nothing for {STANDSTILL_S:g} s",
                     "a board that runs",
@@ -119,45 +115,3 @@ class LivingBoard:
                 "a board that runs until the measurement is over",
                 "start it again: rig sim board",
             )
-
-    def _start_over(self) -> None:
-        """What is known of a board that was just reset, or just found."""
-        self._decoder = wire.FrameDecoder()
-        self._foretold = Foretold(self._cycle_of_tick, self._tones, self._cut)
-        self._waking = True  # its output rises to silence before its ticks start
-
-    def _take(self, event: Event) -> None:
-        if event.kind == "reset":
-            self._cut(event.cycle)
-            self._ticks_from = None
-            self._start_over()
-        elif event.kind == "ticks":
-            self._ticks_from = event.cycle
-        elif event.kind == "pwm" and self._ticks_from is not None:
-            woke, self._waking = self._waking, False
-            if not (woke and event.value == SILENCE):
-                self._foretold.played(event)
-        elif event.kind == "tx" and self._ticks_from is not None:
-            for message in self._decoder.feed((event.value,)):
-                if isinstance(message, wire.Message):
-                    self._foretold.heard(message, event.cycle)
-
-    def _cycle_of_tick(self, tick: int) -> int:
-        """The cycle of a tick of 32 bits that is not far from what was told last."""
-        assert self._ticks_from is not None
-        now = (self._pins.told_until - self._ticks_from) // CYCLES_A_TICK
-        ahead = (tick - now + 2**31) % 2**32 - 2**31
-        return self._ticks_from + CYCLES_A_TICK * (now + ahead)
-
-    def _tones(self, tones: Sequence[ForetoldTone]) -> None:
-        self._sounding = []
-        for tone in tones:
-            start_s, end_s = self._pins.clock.true_s(tone.first_cycle), self._pins.clock.true_s(tone.end_cycle)
-            cancel = self._on_tone(start_s, tone.samples, len(tone.samples) / (end_s - start_s))
-            self._sounding.append((tone, cancel))
-
-    def _cut(self, cycle: int) -> None:
-        for tone, cancel in self._sounding:
-            if cancel is not None and tone.end_cycle > cycle:
-                cancel(self._pins.clock.true_s(cycle))
-        self._sounding = []

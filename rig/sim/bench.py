@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rig.domain.seams import AudioBackend, BytePipe, SystemUnderTest
-from rig.sim.alive import Living, LivingBoard, RealTime
+from rig.sim.alive import Living, LivingBoard
 from rig.sim.audio import SimAudioBackend
 from rig.sim.bandlimited import converter, delay, fast_length
 from rig.sim.clock import DriftingClock, VirtualTime
@@ -52,7 +52,7 @@ class SimBench:
         self.scenario = scenario
         self.seed = seed
         self.spec = spec
-        self._time = VirtualTime(f"sim:{scenario.name}:{seed}") if living is None else RealTime(living.time)
+        self._time = VirtualTime(f"sim:{scenario.name}:{seed}") if living is None else living.time
         self._audio_clock, self._board_clock, system_ppm = _clocks(spec, seed)
         if living is not None:
             self._board_clock = DriftingClock(TICK_RATE_HZ, living.pins.clock.ppm)
@@ -64,9 +64,8 @@ class SimBench:
         self._backend = SimAudioBackend(spec, seed, self._time, self._audio_clock, self._scene)
         board_rng = generator(seed, CAUSE_BOARD)
         self._mcu: BytePipe
-        if living is not None and isinstance(self._time, RealTime):
-            self._mcu = alive = LivingBoard(living, self._scene.tone)
-            self._time.settle = alive.settle
+        if living is not None:
+            self._mcu = LivingBoard(living, self._scene.tone)
         elif emulator is not None:
             self._mcu = EmulatedMcu(self._time, self._board_clock, board_rng, self._scene.tone, emulator=emulator)
         else:

@@ -26,7 +26,7 @@ class VirtualTime:
     @property
     def now_s(self) -> float:
         """True time in seconds."""
-        return self._now_ns * 1e-9
+        return self.now_ns * 1e-9
 
     def now(self) -> Instant[HostClock]:
         return Instant(self.timebase, self.now_s)

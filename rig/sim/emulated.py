@@ -16,8 +16,8 @@ from rig.domain.timebase import HostClock, Instant
 from rig.errors import LinkLost
 from rig.sim.clock import DriftingClock, VirtualTime
 from rig.sim.emulator import CYCLES_A_TICK, Emulator
-from rig.sim.firmware import Cancel, OnTone
-from rig.sim.foretold import Foretold, ForetoldTone
+from rig.sim.firmware import OnTone
+from rig.sim.follower import BoardFollower
 from rig.sim.uart import Adapter, Faults, Uart, slot_after
 
 _TICK_HIGH = (0x4A, 0x4B)  # GPIOR1 and GPIOR2 hold the upper half of the tick
@@ -70,20 +70,16 @@ class EmulatedMcu:
             raise ValueError(f"the firmware counts 2000000 ticks a second, not {clock.rate_hz}")
         self._time = time
         self._clock = clock
-        self._on_tone = on_tone
         self._uart = ByteUart(rng.spawn(1)[0], self.baud, 1.0 + clock.ppm * 1e-6, adapter or Adapter())
         self._uart.faults = faults or Faults()
         self._start_reading = clock.reading(time.now_s)
-        self._high = (math.floor(self._start_reading) >> 16) & 0xFFFF
-        self._ticks_from: int | None = None  # the cycle at which the tick counter started
+        high = (math.floor(self._start_reading) >> 16) & 0xFFFF
+        self._follower = BoardFollower(self._true_s, on_tone, high << 16)
         self._last_arrival = 0
-        self._decoder = wire.FrameDecoder()
-        self._foretold = Foretold(self._cycle_of_tick, self._tones, self._cut)
-        self._sounding: list[tuple[ForetoldTone, Cancel | None]] = []
         self._closed = False
         self._emulator = Emulator([*emulator, "--uid", f"{uid:x}"])
         for address, shift in zip(_TICK_HIGH, (0, 8), strict=True):
-            self._emulator.poke(address, (self._high >> shift) & 0xFF)
+            self._emulator.poke(address, (high >> shift) & 0xFF)
 
     @property
     def faults(self) -> Faults:
@@ -136,42 +132,15 @@ class EmulatedMcu:
     def _true_s(self, cycle: int) -> float:
         return self._clock.true_s(self._start_reading + cycle / CYCLES_A_TICK)
 
-    def _cycle_of_tick(self, tick: int) -> int:
-        """The cycle of a tick of 32 bits that is not far from now."""
-        assert self._ticks_from is not None
-        now = (self._emulator.cycle - self._ticks_from) // CYCLES_A_TICK
-        ahead = (tick - (self._high << 16) - now + 2**31) % 2**32 - 2**31
-        return self._ticks_from + CYCLES_A_TICK * (now + ahead)
-
     def _run_to(self, at_ns: int, stop_at_tx: bool = False) -> None:
         until = self._cycle(at_ns * 1e-9)
         if until <= self._emulator.cycle:
             return
-        events = self._emulator.run(until, stop_at_tx)
-        for event in events:
-            if event.kind == "ticks":
-                self._ticks_from = event.cycle
-            elif event.kind == "pwm" and self._ticks_from is not None:
-                self._foretold.played(event)
-            elif event.kind == "tx":
+        for event in self._emulator.run(until, stop_at_tx):
+            if event.kind == "tx":
                 self._uart.byte_to_host(self._true_s(event.cycle), event.value)
-                for message in self._decoder.feed((event.value,)):
-                    if isinstance(message, wire.Message):
-                        self._foretold.heard(message, event.cycle)
-        self._foretold.late(self._emulator.cycle)
-
-    def _tones(self, tones: Sequence[ForetoldTone]) -> None:
-        self._sounding = []
-        for tone in tones:
-            start_s, end_s = self._true_s(tone.first_cycle), self._true_s(tone.end_cycle)
-            rate_hz = len(tone.samples) / (end_s - start_s)
-            self._sounding.append((tone, self._on_tone(start_s, tone.samples, rate_hz) if self._on_tone else None))
-
-    def _cut(self, cycle: int) -> None:
-        for tone, cancel in self._sounding:
-            if cancel is not None and tone.end_cycle > cycle:
-                cancel(self._true_s(cycle))
-        self._sounding = []
+            self._follower.take(event)
+        self._follower.told_until(self._emulator.cycle)
 
     def _check_port(self) -> None:
         vanish_s = self.faults.vanish_at_s

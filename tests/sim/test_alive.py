@@ -15,7 +15,7 @@ from rig.cli.main import main
 from rig.domain.records import StimulusPlan
 from rig.domain.timebase import Duration
 from rig.errors import LinkLost
-from rig.sim.alive import Living, LivingBoard
+from rig.sim.alive import Living, LivingBoard, RealTime
 from rig.sim.paced import PacedBoard
 
 RUN = ["--runs", "1", "--stimuli", "4", "--json"]
@@ -70,7 +70,7 @@ def test_the_world_hears_what_the_board_plays_and_that_it_was_cut(tmp_path: Path
             tones.append((start_s, round(rate_hz)))
             return cuts.append
 
-        board = LivingBoard(Living(SerialPipe(str(running.path), host), pins, host), on_tone)  # type: ignore[arg-type]
+        board = LivingBoard(Living(SerialPipe(str(running.path), host), pins, RealTime(host)), on_tone)  # type: ignore[arg-type]
         spoken = Link(board, host)
         spoken.identify()
         spoken.arm(StimulusPlan("chirp", 2, (0.5,), 0.5, "mcu"))
