@@ -20,6 +20,8 @@ class MarksFile:
     The file may appear later, grow, or be written anew for each run. Raises UsageError for a path that is a folder.
     """
 
+    address = None
+
     def __init__(self, path: Path) -> None:
         if path.is_dir():
             raise UsageError(f"--marks {path} is a folder", "the file that the system writes its marks to", "name it")
@@ -54,6 +56,9 @@ class MarksFile:
                 data = self._header + data
             self._header = b""
         return data
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _last_header(self) -> tuple[bytes, int]:
         """The last line that is a header, and how long the file is."""

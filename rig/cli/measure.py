@@ -139,9 +139,10 @@ def measure(
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)
-        if (address := getattr(bench.marks, "address", None)) is not None:
-            stack.callback(bench.marks.close)  # type: ignore[union-attr]  # what has an address is a listener
-            print(f"marks go to {address}", file=sys.stderr)
+        if bench.marks is not None:
+            stack.callback(bench.marks.close)
+            if bench.marks.address is not None:
+                print(f"marks go to {bench.marks.address}", file=sys.stderr)
         known = calibration_for(choice, planned(options, bench))
         folder = session_folder(options, bench)
         display = stack.enter_context(open_display(quiet))

@@ -120,7 +120,16 @@ class SystemUnderTest(Protocol):
 
 
 class MarksSource(Protocol):
-    """Where the marks of the system under test come from while rig measures."""
+    """Where the marks of the system under test come from while rig measures.
+
+    `address` is where they can be sent to; None where they are read.
+    """
+
+    @property
+    def address(self) -> str | None: ...
+    def close(self) -> None:
+        """Ends it; idempotent."""
+        ...
 
     def collect(self, whole: bool) -> bytes:
         """Lines that came since the last call; `whole`: the system has stopped, so take a line without an end too.
