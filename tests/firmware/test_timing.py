@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from firmware.board import Board, expected_levels
+from firmware.board import Board
+from firmware.emulated import check_tones
 from rig.domain.waveforms import STIMULI, board_samples
 from rig.sim.emulator import CYCLES_A_TICK
-
-TONE_AFTER_PULSE_CYCLES = 2
-"""From the pulse's edge to the tone's first sample, at every firing. The emulator starts the two timers that make them
-with two instructions where the chip releases both at once; a tick is 8 cycles."""
-LATEST_WRITE_CYCLES = 32  # at least this long before a PWM period its level must have been written
 
 
 def traffic(board: Board, what: str, rng: np.random.Generator) -> bytes:
@@ -26,23 +22,8 @@ def play(board: Board, what: str, gap_cycles: int, n_cycles: int, rng: np.random
     end = board.cycle + n_cycles
     while board.cycle < end:
         there = board.line(traffic(board, what, rng), int(rng.integers(0, gap_cycles + 1)))
-        board.run(max(there - 20_000 - board.cycle, 1))
-    board.run(400_000)
-
-
-def check(board: Board, kind: str, ticks: list[int]) -> None:
-    """Every tone whole, every sample and every edge at its cycle, and each firing reported as it was."""
-    starts = [event.cycle for event in board.pins if event.kind == "pulse" and event.value == 1]
-    assert starts == [board.cycle_of(tick) for tick in ticks]
-    levels = [(event.cycle, event.value) for event in board.pins if event.kind == "pwm"]
-    moved = [
-        (at, level) for (at, level), (_, before) in zip(levels, [(0, 128), *levels], strict=False) if level != before
-    ]
-    assert moved == [(at + TONE_AFTER_PULSE_CYCLES, level) for at, level in expected_levels(board, kind, ticks)]
-    assert min(e.cycle - (e.written_cycle or 0) for e in board.pins if e.kind == "pwm") >= LATEST_WRITE_CYCLES
-    fired = [message for message in board.heard if message.name == "fired"]
-    assert [message["tick"] for message in fired] == ticks
-    assert {message["played_samples"] for message in fired} == {len(board_samples(kind, 1.0))}
+        board.run_cycles(max(there - 20_000 - board.cycle, 1))
+    board.run_cycles(400_000)
 
 
 @pytest.mark.parametrize("what", ["ping", "identify", "status", "garbage"])
@@ -52,18 +33,18 @@ def test_a_line_that_never_falls_silent_moves_nothing_by_a_cycle(what: str, kind
     with Board() as board:
         shortest = len(board_samples(kind, 1.0)) * 64 + 4000
         spacings = tuple(int(shortest + extra) for extra in rng.integers(0, 60_000, 2))
-        ticks = board.fire(kind, spacings)
+        starts = board.fire(kind, *spacings)
         play(board, what, 0, CYCLES_A_TICK * (sum(spacings) + shortest), rng)
-        check(board, kind, ticks)
+        check_tones(board, kind, starts)
 
 
 def test_pings_now_and_then_are_answered_and_move_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     with Board() as board:
         spacings = tuple(int(extra) for extra in rng.integers(250_000, 350_000, 11))
-        ticks = board.fire("chirp", spacings)
+        starts = board.fire("chirp", *spacings)
         play(board, "ping", 200_000, CYCLES_A_TICK * (sum(spacings) + 250_000), rng)
-        check(board, "chirp", ticks)
+        check_tones(board, "chirp", starts)
         assert sum(message.name == "pong" for message in board.heard) > 100
 
 
@@ -72,9 +53,9 @@ def test_stamps_are_right_where_the_ticks_start_anew(high: int, seed: int) -> No
     rng = np.random.default_rng(seed)
     with Board(high) as board:
         spacings = tuple(int(extra) for extra in rng.integers(14_000, 16_000, 23))
-        ticks = board.fire("click", spacings)
+        starts = board.fire("click", *spacings)
         play(board, "ping", 60_000, CYCLES_A_TICK * (sum(spacings) + 40_000), rng)
-        check(board, "click", ticks)
+        check_tones(board, "click", starts)
         pongs = [message for message in board.heard if message.name == "pong"]
         stamps = [pong[name] for pong in pongs for name in ("received_tick", "sent_tick")]
         assert len(stamps) > 20
@@ -89,10 +70,10 @@ def test_the_stamps_of_a_pong_are_those_of_its_bytes_on_the_line(seed: int) -> N
     rng = np.random.default_rng(seed)
     with Board() as board:
         for _ in range(100):
-            board.run(int(rng.integers(1000, 30_000)))
+            board.run_cycles(int(rng.integers(1000, 30_000)))
             n_heard = len(board.heard)
             there = board.line(board.command("ping"))
-            starts = [event.cycle for event in board.run(there + 80_000 - board.cycle) if event.kind == "tx"]
+            starts = [event.cycle for event in board.run_cycles(there + 80_000 - board.cycle) if event.kind == "tx"]
             (pong,) = board.heard[n_heard:]
             late = (board.cycle_of(pong["received_tick"]) - there, starts[0] - board.cycle_of(pong["sent_tick"]))
             assert -CYCLES_A_TICK < late[0] <= 6 * CYCLES_A_TICK
