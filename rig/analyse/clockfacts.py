@@ -8,7 +8,7 @@ import numpy as np
 
 from rig.analyse.clockfit import COVER, ClockFit, Floats, Mapped
 from rig.analyse.onset import Onset, find_onset
-from rig.analyse.runclocks import SHAPE_S, RunClocks, run_clocks
+from rig.analyse.runclocks import SHAPE_S, RunClocks
 from rig.analyse.witness import pair_times
 from rig.domain.records import BlockArrival, ClockEvidence, ClockFacts, RunAnalysis, Span
 from rig.domain.seams import FrameSource
@@ -19,18 +19,16 @@ def clock_facts(
     source: FrameSource,
     reference_channel: int,
     evidence: ClockEvidence,
-    clocks: RunClocks | None = None,
+    clocks: RunClocks | None,
 ) -> ClockFacts | None:
     """Compares the clocks of one analysed run. None where nothing was recorded that could be compared.
 
-    `reference_channel` is zero-based; `clocks` what `run_clocks` said already. Reads a few stimuli of the recording
-    again, nothing else.
+    `reference_channel` is zero-based; `clocks` is what `run_clocks` says of the run. Where the interface played, a few
+    stimuli of the recording are read again, nothing else.
     """
     if not (evidence.exchanges or evidence.fired or evidence.scheduled):
         return None
     output_s = _output(analysis, source, reference_channel, evidence)
-    if clocks is None:
-        clocks = run_clocks(analysis, source, reference_channel, evidence)
     if clocks is None:
         return _facts(None, None, evidence, "no board answered: nothing compares the clocks", 0.0, output_s)
     return _facts(clocks.fit, clocks.onset, evidence, clocks.fit.refusal, clocks.rate_hz, output_s)

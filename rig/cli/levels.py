@@ -124,12 +124,15 @@ def _flags(reading: ChannelReading) -> str:
     return f"CLIPPED {reading.clipped_samples}" if reading.clipped_samples else ""
 
 
+def _level(dbfs: float | None) -> str:
+    return "none" if dbfs is None else f"{dbfs:.1f}"
+
+
 def _words(reading: ChannelReading) -> str:
     if reading.digital_silence:
         return "digital silence"
-    rms = "none" if reading.rms_dbfs is None else f"{reading.rms_dbfs:.1f}"
-    peak = "none" if reading.peak_dbfs is None else f"{reading.peak_dbfs:.1f}"
-    return f"peak {peak} RMS {rms} dBFS{' CLIPPED' if reading.clipped_samples else ''}"
+    clipped = " CLIPPED" if reading.clipped_samples else ""
+    return f"peak {_level(reading.peak_dbfs)} RMS {_level(reading.rms_dbfs)} dBFS{clipped}"
 
 
 def _summary(kind: str, granted: StreamGrant, heard: Heard, names: dict[int, str], played: bool) -> list[str]:
@@ -140,8 +143,7 @@ def _summary(kind: str, granted: StreamGrant, heard: Heard, names: dict[int, str
     lines += ["", "  channel              peak dBFS  RMS dBFS       DC  clipped"]
     notes = []
     for k, reading in enumerate(heard.levels, start=1):
-        peak = "none" if reading.peak_dbfs is None else f"{reading.peak_dbfs:.1f}"
-        rms = "none" if reading.rms_dbfs is None else f"{reading.rms_dbfs:.1f}"
+        peak, rms = _level(reading.peak_dbfs), _level(reading.rms_dbfs)
         lines.append(
             f"  {k:>2}  {names.get(k, ''):<15} {peak:>9}  {rms:>8}  {reading.dc:+.4f}  {reading.clipped_samples:>7}"
         )

@@ -12,6 +12,7 @@ import pytest
 
 from rig.analyse.clockfacts import clock_facts
 from rig.analyse.run import analyse_run
+from rig.analyse.runclocks import run_clocks
 from rig.cli.main import main
 from rig.domain.records import ClockEvidence, ClockFacts, RunAnalysis
 from rig.session import Session, SessionRun, open_session
@@ -26,10 +27,17 @@ def measure(folder: Path, scenario: str, seed: int, *options: str) -> Session:
     return open_session(folder)
 
 
+def clock_facts_of(
+    analysis: RunAnalysis, run: SessionRun, session: Session, evidence: ClockEvidence
+) -> ClockFacts | None:
+    channel = session.roles.ref
+    return clock_facts(analysis, run.source, channel, evidence, run_clocks(analysis, run.source, channel, evidence))
+
+
 def facts_of(session: Session) -> tuple[ClockFacts, RunAnalysis, SessionRun]:
     run = session.runs[0]
     analysis = analyse_run(run.source, session.roles, run.hints(None))
-    facts = clock_facts(analysis, run.source, session.roles.ref, run.clocks(session.tick_rate_hz))
+    facts = clock_facts_of(analysis, run, session, run.clocks(session.tick_rate_hz))
     assert facts is not None
     return facts, analysis, run
 
@@ -183,7 +191,7 @@ def test_measure_and_analyze_say_the_same_of_the_clocks(tmp_path: Path, capsys: 
 def test_a_run_with_nothing_to_compare_has_no_clock_facts(tmp_path: Path, capsys: Capture) -> None:
     session = measure(tmp_path / "s", "quiet", 1)
     _, analysis, run = facts_of(session)
-    assert clock_facts(analysis, run.source, session.roles.ref, ClockEvidence()) is None
+    assert clock_facts_of(analysis, run, session, ClockEvidence()) is None
     session.close()
 
 
@@ -192,7 +200,7 @@ def test_a_driver_that_states_no_times_is_shown_without_them(tmp_path: Path, cap
     _, analysis, run = facts_of(session)
     evidence = run.clocks(session.tick_rate_hz)
     blocks = tuple(replace(b, adc_time_claimed_s=None) for b in evidence.blocks)
-    facts = clock_facts(analysis, run.source, session.roles.ref, replace(evidence, blocks=blocks))
+    facts = clock_facts_of(analysis, run, session, replace(evidence, blocks=blocks))
     assert facts is not None
     assert facts.adc_claim_error_s is None
     assert facts.adc_claim_age_s is None
