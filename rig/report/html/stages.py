@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rig.domain.stages import BY_RIG
 from rig.report.digits import decimals_for, ms
 from rig.report.html.markup import Child, Markup, section, table, time
 from rig.report.html.svg import Axes, box, figure, legend, padded, text
+from rig.report.stage_words import title
 
 Json = dict[str, Any]
-
-HIDDEN_BY = "rig"
 
 
 def waterfall(document: Json) -> Markup:
@@ -36,9 +36,9 @@ def _figure(stages: list[Json]) -> Markup:
         for row, (stage, begin) in enumerate(placed):
             y = axes.top + 4 + 26 * row
             length = stage["median_s"] * 1e3
-            hidden = stage["by"] == HIDDEN_BY
-            parts.append(text(axes.left - 8, y + 13, stage["stage"], "end"))
-            words = f"{stage['stage']}: {ms(stage['median_s'])} ms, seen by {stage['by']}"
+            hidden = stage["by"] == BY_RIG
+            parts.append(text(axes.left - 8, y + 13, title(stage["stage"]), "end"))
+            words = f"{title(stage['stage'])}: {ms(stage['median_s'])} ms, seen by {stage['by']}"
             parts.append(box(axes.px(begin), y, axes.px(begin + length), y + 18, "c1" if hidden else "c0", words))
             if hidden and stage["claimed_s"] is not None:
                 end = axes.px(begin + min(stage["claimed_s"] * 1e3, length))
@@ -49,7 +49,7 @@ def _figure(stages: list[Json]) -> Markup:
         return axes.height, parts
 
     words = "Medians, one after the other. " + " ".join(
-        f"{stage['stage']} {ms(stage['median_s'])} ms (by {stage['by']})." for stage, _ in placed
+        f"{title(stage['stage'])} {ms(stage['median_s'])} ms (by {stage['by']})." for stage, _ in placed
     )
     keys = legend(
         ("k0", "seen by software or calibration"),
@@ -66,7 +66,7 @@ def _table(stages: list[Json]) -> Markup:
         digits = decimals_for(stage["u95_s"])
         rows.append(
             [
-                stage["stage"],
+                title(stage["stage"]),
                 time(stage["median_s"], digits),
                 time(stage["u95_s"], digits),
                 time(stage["range_s"], digits),
