@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from report_cases import FACTS, jittering_runs, run_of
+from stage_cases import report_with_stages
 
 from rig.cli.main import main
 from rig.cli.page_file import page_path
@@ -117,21 +118,22 @@ def test_a_refusal_is_no_figure_and_says_what_to_do() -> None:
     assert "Check that the system is running and unmuted" in words
 
 
-def test_stages_are_shown_where_there_are_any_and_only_there() -> None:
-    document = json.loads(render_json(jittering()))
-    assert waterfall(document) == ""
+def test_stages_are_shown_where_there_are_any_and_only_there(rng: np.random.Generator) -> None:
+    assert waterfall(json.loads(render_json(jittering()))) == ""
     assert "Who owns each millisecond" not in render_page(jittering(), Exhibits())
-    stage = {"range_s": 0.004, "u95_s": 0.0004}
-    document["stages"] = [
-        {"stage": "capture", "median_s": 0.031, "claimed_s": 0.01, "undeclared_s": 0.021, "by": "rig", **stage},
-        {"stage": "encode", "median_s": 0.002, "claimed_s": None, "undeclared_s": None, "by": "software", **stage},
-        {"stage": "send", "median_s": None, "claimed_s": None, "undeclared_s": None, "by": "software", **stage},
-    ]
+    report = report_with_stages(rng)
+    document = json.loads(render_json(report))
     shown = waterfall(document)
-    assert 'value="0.021"' in shown
-    assert "capture 31.00 ms (by rig)" in shown
-    assert len(re.findall(r'class="claim"', shown)) == 2  # once for the desk, once for the phone
-    words_of(shown)
+    capture = document["stages"][0]
+    assert f'value="{capture["undeclared_s"]!r}"' in shown
+    assert len(re.findall(r'class="claim"', shown)) == 4  # capture and output, for the desk and for the phone
+    words, whole = words_of(shown), document["reconciliation"]
+    for line in whole["words"]:
+        assert line in words
+    for name in ("residual_s", "residual_low_s", "residual_high_s"):
+        assert f'value="{whole[name]!r}"' in shown, name
+    assert whole["residual_low_s"] < whole["residual_s"] < whole["residual_high_s"]
+    assert render_page(report, Exhibits()).count('id="residual"') == 1
 
 
 def test_the_curves_of_a_long_session_stay_in_their_budget_and_tell_most_first() -> None:

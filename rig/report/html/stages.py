@@ -5,20 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from rig.domain.stages import BY_RIG
-from rig.report.digits import decimals_for, ms
-from rig.report.html.markup import Child, Markup, section, table, time
+from rig.report.digits import ABSENT, decimals_for, ms
+from rig.report.html.markup import Child, Markup, el, section, table, time
 from rig.report.html.svg import Axes, box, figure, legend, padded, text
 from rig.report.stage_words import title
 
 Json = dict[str, Any]
 
+MOST_RUNS = 12
+"""So many runs stand beside each other; a narrow screen scrolls the table."""
+
 
 def waterfall(document: Json) -> Markup:
-    """Figure and table of the document's `stages`; nothing where there are none."""
-    stages = document["stages"]
+    """Words, figure and tables of the stages, and what they do not explain; nothing where there are none."""
+    stages, whole = document["stages"], document["reconciliation"]
     if not stages:
         return Markup("")
-    return section("stages", "Who owns each millisecond", _figure(stages), _table(stages))
+    return section(
+        "stages",
+        "Who owns each millisecond",
+        el("ul", [el("li", line) for line in whole["words"]]),
+        _figure(stages),
+        _table(stages, whole),
+        _residual(whole),
+        _run_table(stages),
+        el("ul", [el("li", line) for line in whole["notes"]]) if whole["notes"] else None,
+    )
 
 
 def _figure(stages: list[Json]) -> Markup:
@@ -59,20 +71,56 @@ def _figure(stages: list[Json]) -> Markup:
     return figure("Stages", words, draw, keys)
 
 
-def _table(stages: list[Json]) -> Markup:
+def _table(stages: list[Json], whole: Json) -> Markup:
     heads = ["stage", "median, ms", "± (95 %), ms", "range, ms", "claimed, ms", "undeclared, ms", "seen by"]
     rows: list[list[Child]] = []
     for stage in stages:
         digits = decimals_for(stage["u95_s"])
+        exact = not stage["u95_s"]
         rows.append(
             [
                 title(stage["stage"]),
                 time(stage["median_s"], digits),
-                time(stage["u95_s"], digits),
+                ABSENT if exact else time(stage["u95_s"], digits),
                 time(stage["range_s"], digits),
                 time(stage["claimed_s"], digits),
                 time(stage["undeclared_s"], digits, signed=True),
-                stage["by"],
+                f"{stage['by']}; under one step of its clock" if stage["below_resolution"] else stage["by"],
             ]
         )
+    digits = decimals_for(max(stage["u95_s"] for stage in stages))
+    blank: list[Child] = [""] * 4
+    rows += [
+        ["sum of medians", time(whole["sum_s"], digits), *blank, ""],
+        ["latency", time(whole["total_s"], digits), *blank, f"{whole['trials']} trials"],
+    ]
     return table("Stages", heads, rows, left=(6,))
+
+
+def _residual(whole: Json) -> Markup:
+    """What the sum of the stages leaves over, with its interval: it is in no stage."""
+    low_s, high_s = whole["residual_low_s"], whole["residual_high_s"]
+    digits = decimals_for(0.5 * (high_s - low_s))
+    return el(
+        "p",
+        "Not explained: ",
+        time(whole["residual_s"], digits, signed=True),
+        " ms, 95 % interval ",
+        time(low_s, digits, signed=True),
+        " to ",
+        time(high_s, digits, signed=True, unit=True),
+        ". Medians need not add up; it is spread over no stage.",
+        id="residual",
+    )
+
+
+def _run_table(stages: list[Json]) -> Markup | None:
+    """The stages' medians run by run; nothing for one run, or for too many to stand beside each other."""
+    runs = [own["run"] for own in stages[0]["runs"]]
+    if not 2 <= len(runs) <= MOST_RUNS:
+        return None
+    rows: list[list[Child]] = []
+    for stage in stages:
+        digits = decimals_for(stage["u95_s"])
+        rows.append([title(stage["stage"]), *(time(own["median_s"], digits) for own in stage["runs"])])
+    return table("Stages run by run", ["median, ms", *(f"run {run}" for run in runs)], rows)
