@@ -240,6 +240,12 @@ class LocalPair:
         measured = float(np.median(before)) / math.log(2.0)
         return measured / predicted if measured > 2.2 * predicted else 1.0
 
+    def gain_at(self, lag: float) -> tuple[float, float]:
+        """Amplitude of the reference in the segment at `lag`: signed, and whatever the path does to the phase."""
+        turned = self.cross * np.exp(2j * np.pi * self.frequency_hz / self.rate_hz * (lag - self.origin))
+        total, energy = complex(turned.sum()), float(self.energy.sum())
+        return total.real / energy, abs(total) / energy
+
     def precision(self, noise: NoiseModel, near: float, search: float) -> Precision | None:
         """The peak of |cross-correlation| within `search` samples of lag `near`, interpolated exactly.
 

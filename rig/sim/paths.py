@@ -56,7 +56,8 @@ class Paths:
 
     def reference(self, n_fft: int) -> Spectrum:
         """Electrical signal to channel 1."""
-        return np.asarray(self.spec.reference_level * converter(n_fft), dtype=np.complex128)
+        level = 0.0 if self.spec.reference_open else self.spec.reference_level
+        return np.asarray(level * converter(n_fft), dtype=np.complex128)
 
     def board_output(self, n_fft: int) -> Spectrum:
         return rc_lowpass(RC_CORNER_HZ, n_fft, self.spec.rate_hz)

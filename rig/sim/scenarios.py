@@ -22,6 +22,16 @@ _CALL: dict[str, Any] = {
 """A WebRTC-like call in a furnished room, small transducers, sender and receiver clocks 2 ppm apart."""
 
 
+_CROOKED: dict[str, Any] = {
+    "audio_ppm": 17.0,
+    "channel_skew_s": 3.4 / 48_000,
+    "mouth_distance_m": 0.13,
+    "ear_distance_m": 0.30,
+    "snr_db": 45.0,
+    "crosstalk_db": -60.0,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A named world. `settings` override `WorldSpec`'s defaults."""
@@ -108,14 +118,18 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario(
             "crooked",
             "a device worth calibrating: 17 ppm fast, channels 3.4 frames apart, 0.43 m of air",
-            {
-                "audio_ppm": 17.0,
-                "channel_skew_s": 3.4 / 48_000,
-                "mouth_distance_m": 0.13,
-                "ear_distance_m": 0.30,
-                "snr_db": 45.0,
-                "crosstalk_db": -60.0,
-            },
+            _CROOKED,
+        ),
+        Scenario("wrong-input", "crooked, and every cable is in the other input", {**_CROOKED, "swapped": True}),
+        Scenario("wrong-cable", "crooked, and Y-cable and plain cable are mixed up", {**_CROOKED, "wrong_cable": True}),
+        Scenario("no-cable", "crooked, and nobody has plugged the cable", {**_CROOKED, "cable_missing": True}),
+        Scenario(
+            "too-loud", "crooked, and the gain drives the inputs into clipping", {**_CROOKED, "reference_level": 2.5}
+        ),
+        Scenario(
+            "moving-mic",
+            "crooked, and the ear's microphone is moved by 2 mm a second",
+            {**_CROOKED, "mic_speed_m_s": 2e-3},
         ),
         _call("long-delay", "a system of about 1.4 s", latency_s=1.4),
         _call("marks", "the default call by a program that writes marks on the host's clock", marks=True),

@@ -101,6 +101,12 @@ class WorldSpec:
     swapped: bool = False
     same_signal: bool = False
 
+    # What goes wrong when somebody wires a step of a calibration (`wiring.py`), and an input with nothing in it.
+    reference_open: bool = False
+    cable_missing: bool = False
+    wrong_cable: bool = False  # a Y-cable for a plain one, and a plain one for a Y-cable
+    mic_speed_m_s: float = 0.0  # positive: the ear's microphone moves away while it is measured
+
     # The driver.
     block_frames: int = 480
     ring_s: float = 10.0  # what the driver keeps for a reader that is late

@@ -33,6 +33,11 @@ EXPECTED = [
     "same-signal",
     "hum",
     "crooked",
+    "wrong-input",
+    "wrong-cable",
+    "no-cable",
+    "too-loud",
+    "moving-mic",
     "long-delay",
     "marks",
     "marks-page",
@@ -52,7 +57,7 @@ def test_each_scenario_is_what_it_says(name: str, seed: int) -> None:
     assert np.all(np.isfinite(frames))
     assert np.max(np.abs(frames)) <= 1.0
     reference, ear = frames[:, 0], frames[:, 1]
-    if name == "swapped":
+    if name in ("swapped", "wrong-input"):
         reference, ear = ear, reference
     truth = bench.truth()
     heard = truth["runs"][0]["stimuli"]
@@ -63,6 +68,9 @@ def test_each_scenario_is_what_it_says(name: str, seed: int) -> None:
         return
     if name == "same-signal":
         assert np.array_equal(reference, ear)
+        return
+    if name == "too-loud":
+        assert np.sum(np.abs(reference) >= 1.0 - 2.0**-20) > 100
         return
     if name == "clipped":
         assert np.sum(np.abs(ear) >= 1.0 - 2.0**-20) > 100
