@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rig.bench.gapwatch import GapWatch
 from rig.bench.meter import ChannelReading, Meter
 from rig.bench.run import FIRST_BLOCK_WITHIN_S, SILENT_FOR_S
+from rig.domain.records import Gap
 from rig.domain.seams import AudioBlock, AudioStream, HostTime
 from rig.domain.timebase import Duration
 from rig.errors import AudioLost
@@ -76,7 +77,6 @@ class _Listener:
         self._n_frames = 0
         self._tells = False
         self._flagged = 0
-        self._flagged_frame: int | None = None
         self._unflagged = 0
         self._jumped = 0
 
@@ -92,6 +92,7 @@ class _Listener:
             if seconds is not None or self._first_block_s is None:
                 raise
         assert self._first_block_s is not None
+        self._count(self._watch.end())
         return Heard(
             heard_s=self._n_frames / self._rate_hz,
             n_frames=self._n_frames,
@@ -111,18 +112,20 @@ class _Listener:
         jump = block.first_frame - self._next_frame
         if jump != 0 or block.overflow:
             self._flagged += 1
-            self._flagged_frame = self._n_frames
+            self._watch.flagged(self._n_frames)
             self._jumped += max(0, jump)
         self._next_frame = block.first_frame + len(block.frames)
-        gaps = self._watch.hear(self._n_frames, self._next_frame, block.arrived.seconds)
-        self._jumped += sum(gap.lost_frames or 0 for gap in gaps)
-        if gaps and (self._flagged_frame is None or self._flagged_frame < gaps[0].frame - self._rate_hz):
-            self._unflagged += 1
+        self._count(self._watch.hear(self._n_frames, self._next_frame, block.arrived.seconds))
         self._n_frames += len(block.frames)
         self._meter.feed(block.frames)
         self._play()
         if self._on_block is not None:
             self._on_block(self._meter, self._n_frames / self._rate_hz)
+
+    def _count(self, gaps: list[Gap]) -> None:
+        self._jumped += sum(gap.lost_frames or 0 for gap in gaps)
+        if self._watch.is_new(gaps):
+            self._unflagged += 1
 
     def _play(self) -> None:
         if self._wave is None:

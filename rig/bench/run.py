@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rig.bench.gapwatch import GapWatch
 from rig.bench.plan import BenchPlan, check_fits, playback, stimulus_length_s
-from rig.domain.records import StimulusPlan, StreamGrant
+from rig.domain.records import Gap, StimulusPlan, StreamGrant
 from rig.domain.seams import AudioBackend, AudioBlock, AudioStream, HostTime, ProgressSink, StimulusLink
 from rig.domain.timebase import Duration
-from rig.errors import AudioLost, BenchNotReady, LinkCorrupt, LinkTimeout
+from rig.errors import AudioLost, BenchNotReady, LinkCorrupt, LinkTimeout, RigError
 from rig.session.writer import RunWriter, SessionWriter
 
 SILENT_FOR_S = 1.0
@@ -56,7 +57,10 @@ def record_run(
         progress("run_started", {"run": number, "kind": kind, "count": stimuli.count, "granted": grant})
         try:
             recorder.record()
+            recorder.end()
         except BaseException:
+            with contextlib.suppress(RigError):  # a disk that is full must not hide why the run ended
+                recorder.end()
             run.close(ok=False, elapsed_s=recorder.elapsed_s, xruns=recorder.xruns)
             raise
         run.close(ok=True, elapsed_s=recorder.elapsed_s, xruns=recorder.xruns)
@@ -115,7 +119,6 @@ class _Recorder:
         self._overflows = 0
         self._overflow_known = False
         self._watch = GapWatch(grant.rate_hz)
-        self._flagged_frame: int | None = None  # of the recording: where the backend last flagged a loss
         self._unflagged = 0
 
     @property
@@ -139,6 +142,10 @@ class _Recorder:
         else:
             self._play_from_interface()
         self._pass_stimuli(everything=True)
+
+    def end(self) -> None:
+        """No more blocks will be read: what the clock could not be sure of yet is written down."""
+        self._write_down(self._watch.end(), self._last_arrived_s)
 
     def _play_from_board(self) -> None:
         assert self._link is not None, "a plan for the board was checked to have one"
@@ -246,7 +253,7 @@ class _Recorder:
             # A jump says how much was lost; a flag alone does not. A count that went back says only that it is wrong.
             lost = jump if jump > 0 else None
             run.event("gap", at_s=block.arrived.seconds, frame=run.n_frames, lost_frames=lost, flagged_by="backend")
-            self._flagged_frame = run.n_frames
+            self._watch.flagged(run.n_frames)
         if block.underflow:
             run.event("underflow", at_s=block.arrived.seconds, frame=run.n_frames)
         self._watch_clock(block)
@@ -268,16 +275,12 @@ class _Recorder:
     def _watch_clock(self, block: AudioBlock) -> None:
         """Writes down the losses that the clock shows, and counts those that the backend did not flag."""
         end = block.first_frame + len(block.frames)
-        gaps = self._watch.hear(self._run.n_frames, end, block.arrived.seconds)
+        self._write_down(self._watch.hear(self._run.n_frames, end, block.arrived.seconds), block.arrived.seconds)
+
+    def _write_down(self, gaps: list[Gap], at_s: float) -> None:
         for gap in gaps:
-            self._run.event(
-                "gap",
-                at_s=block.arrived.seconds,
-                frame=gap.frame,
-                lost_frames=gap.lost_frames,
-                flagged_by=gap.flagged_by,
-            )
-        if gaps and (self._flagged_frame is None or self._flagged_frame < gaps[0].frame - self._grant.rate_hz):
+            self._run.event("gap", at_s=at_s, frame=gap.frame, lost_frames=gap.lost_frames, flagged_by=gap.flagged_by)
+        if self._watch.is_new(gaps):
             self._unflagged += 1
 
     def _hear_board(self, link: StimulusLink) -> None:

@@ -12,12 +12,15 @@ BLOCK = 480
 
 
 def watch(late_s: np.ndarray, ppm: float = 0.0) -> list[Gap]:
-    """Blocks of 10 ms, each `late_s` after it is complete, of a stream that is `ppm` fast; no earlier than the last."""
-    gaps, before_s, gapwatch = [], 0.0, GapWatch(RATE_HZ)
+    """Blocks of 10 ms, each `late_s` after it is complete, of a stream that is `ppm` fast; no earlier than the last.
+
+    All gaps, those at the end of the stream too."""
+    gaps: list[Gap] = []
+    before_s, gapwatch = 0.0, GapWatch(RATE_HZ)
     for k, late in enumerate(late_s):
         before_s = max(before_s, (k + 1) * BLOCK / RATE_HZ / (1.0 + ppm * 1e-6) + late)
         gaps += gapwatch.hear(k * BLOCK, (k + 1) * BLOCK, before_s)
-    return gaps
+    return gaps + gapwatch.end()
 
 
 def test_a_steady_stream_has_none(rng: np.random.Generator) -> None:
@@ -72,3 +75,58 @@ def test_two_losses_are_two() -> None:
 def test_a_stream_that_settles_late_has_none() -> None:
     late = np.concatenate([np.linspace(0.3, 0.02, 25), np.full(500, 0.02)])
     assert watch(late) == []
+
+
+def test_a_computer_that_is_too_busy_for_seconds_makes_none(rng: np.random.Generator) -> None:
+    # Seen on a real sound server: for up to two seconds no block comes within 5 ms of the earliest.
+    late = 0.02 + rng.exponential(0.003, 6000)
+    for first in range(1000, 5000, 700):
+        late[first : first + 200] += 0.006 + rng.uniform(0.0, 0.04, 200)
+    assert watch(late) == []
+
+
+def test_a_second_loss_before_the_first_is_certain_is_placed_where_it_is() -> None:
+    late = np.full(2000, 0.02)
+    late[400:] += 0.05
+    late[500:] += 0.03
+    late[550:] += 0.02
+    assert [(gap.frame, gap.lost_frames) for gap in watch(late)] == [
+        (400 * BLOCK, 2400),
+        (500 * BLOCK, 1440),
+        (550 * BLOCK, 960),
+    ]
+
+
+def test_a_loss_shortly_before_the_end_is_told_at_the_end() -> None:
+    late = np.full(1000, 0.02)
+    late[900:] += 0.05
+    late[940:] += 0.03
+    assert [(gap.frame, gap.lost_frames) for gap in watch(late)] == [(900 * BLOCK, 2400), (940 * BLOCK, 1440)]
+    late = np.full(1000, 0.02)
+    late[970:] += 0.05  # 0.3 s: may have been held up
+    assert watch(late) == []
+
+
+def test_nothing_is_told_twice() -> None:
+    gapwatch = GapWatch(RATE_HZ)
+    late = np.full(1000, 0.02)
+    late[500:] += 0.05
+    heard = [gap for k, each in enumerate(late) for gap in gapwatch.hear(k * BLOCK, (k + 1) * BLOCK, k * 0.01 + each)]
+    assert [gap.frame for gap in heard] == [500 * BLOCK]
+    assert gapwatch.end() == []
+
+
+def test_a_stream_without_blocks_ends_without_gaps() -> None:
+    assert GapWatch(RATE_HZ).end() == []
+
+
+def test_a_loss_that_the_backend_flagged_is_not_new() -> None:
+    gapwatch = GapWatch(RATE_HZ)
+    here = [Gap(400 * BLOCK, 2400, "clock")]
+    assert gapwatch.is_new(here)
+    gapwatch.flagged(300 * BLOCK - 1)
+    gapwatch.flagged(500 * BLOCK + 1)
+    assert gapwatch.is_new(here), "losses more than a second away are others"
+    gapwatch.flagged(480 * BLOCK)
+    assert not gapwatch.is_new(here)
+    assert not gapwatch.is_new([])
