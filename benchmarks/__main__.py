@@ -2,6 +2,8 @@
 
 One hour of two channels at 48 kHz with a stimulus every 2 s goes through `rig analyze` in a process of its own with one
 thread, and through a plain correlator told where the stimuli are. `--quick` takes 10 minutes for the hour.
+
+`python -m benchmarks findings` makes the tables of docs/findings.md instead, see `benchmarks/findings/`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ RIG = [sys.executable, "-c", "from rig.cli.main import run; run()"]
 
 def main() -> None:
     """Runs them all and prints as it goes."""
+    if sys.argv[1:2] == ["findings"]:
+        from benchmarks.findings.main import main as findings
+
+        findings(sys.argv[2:])
+        return
     quick = "--quick" in sys.argv[1:]
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}; one thread for each process")
     with tempfile.TemporaryDirectory(prefix="rig-bench-") as folder:

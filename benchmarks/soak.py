@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--load", choices=("none", "other", "both"), default="other")
     parser.add_argument("--busy-thread", action="store_true")
     asked = parser.parse_args()
-    with virtual_bench() as environment, player(environment), load(asked.load):
+    with virtual_bench() as (environment, _), player(environment), load(asked.load):
         before = os.getloadavg()[0]
         accounts = record(asked.ways, asked.seconds, asked.busy_thread, environment)
     print(f"{asked.seconds:.0f} s, load: {asked.load}{', and a busy thread in each' if asked.busy_thread else ''};")
@@ -52,12 +52,13 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def virtual_bench() -> Iterator[dict[str, str]]:
-    """A PulseAudio of its own; yields what a program inside needs in its environment."""
+def virtual_bench() -> Iterator[tuple[dict[str, str], list[int]]]:
+    """A PulseAudio of its own; yields the environment of a program inside, and the numbers of the bench's processes."""
     with tempfile.TemporaryDirectory(prefix="rb", dir="/tmp") as folder:
         own = {**os.environ, "RIG_VIRTUAL_DIR": folder}
         try:
-            yield own | bench_life.up("pulse", SystemTime(), own).environment
+            made = bench_life.up("pulse", SystemTime(), own)
+            yield own | made.environment, [process.pid for process in made.state.processes]
         finally:
             bench_life.down("pulse", SystemTime(), own)
 
