@@ -123,7 +123,8 @@ def _refused(runs: Iterable[Run]) -> str:
     for run in runs:
         for reason, count in run.refused.items():
             counts[reason] = counts.get(reason, 0) + count
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items())) or "none"
+    often_first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in often_first) or "none"
 
 
 def _medians(good: Sequence[Run]) -> list[float]:

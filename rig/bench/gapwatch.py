@@ -17,7 +17,7 @@ STEP_S = 0.005
 
 CONFIRM_S = 3.0
 """Blocks must stay late for this long: what was only held up has come by then. A computer with more to do than it can
-makes every block late for seconds; docs/decisions/0014-callback-in-python.md has the counts for shorter waits."""
+makes every block late for seconds: `python -m benchmarks.soak` counts what shorter waits take for losses."""
 
 ENDS_S = 0.5
 """Where the stream ends while blocks are late, this much of it is called a loss: nothing can show any more that it was
