@@ -65,6 +65,12 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.sut.delay": ({"rig.errors", "rig.sut"}, {"jack"}),
     "rig.sut.loop_sounddevice": ({"rig.errors", "rig.sut"}, {"sounddevice"}),
     "rig.sut.loop_pyaudio": ({"rig.errors", "rig.sut"}, {"pyaudio"}),
+    "rig.sut.voice": ({"rig.errors", "rig.sut", "rig.marks"}, {"numpy"}),
+    "rig.sut.voice.client": ({"rig.errors", "rig.sut", "rig.marks"}, {"numpy", "aiohttp"}),
+    "rig.sut.voice.echo_server": ({"rig.errors", "rig.sut"}, {"aiohttp"}),
+    "rig.sut.voice.resample": ({"rig.errors", "rig.sut"}, {"numpy", "av"}),
+    "rig.sut.voice.streams_sounddevice": ({"rig.errors", "rig.sut"}, {"numpy", "sounddevice"}),
+    "rig.sut.voice.streams_pyaudio": ({"rig.errors", "rig.sut"}, {"numpy", "pyaudio"}),
     "rig.cli": ({"rig"}, {"typer", "click", "rich", "numpy"}),
 }
 

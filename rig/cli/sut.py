@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from rig.cli.sut_browser import browser, webrtc
+from rig.cli.sut_voice import echo_server, voice_loop
 
 sut_app = typer.Typer(help="Reference systems under test.", no_args_is_help=True)
 
 sut_app.command("browser")(browser)
 sut_app.command("webrtc")(webrtc)
+sut_app.command("voice-loop")(voice_loop)
+sut_app.command("echo-server")(echo_server)
 
 
 @sut_app.callback()
