@@ -27,6 +27,9 @@ ON_DISK = {
 OF_THE_WORLD = {"rig.errors", "rig.domain", "rig.acquire.wire", "rig.acquire.framing", "rig.sim"}
 """The simulated board speaks the real codec; beside that the world shares no code with what it tests."""
 
+OF_VERDICTS = {"rig.report.digits", "rig.report.difference", "rig.report.stage_words"}
+"""How numbers and stages are written, and how two documents differ."""
+
 # What each part may import of rig, and of other people's libraries, lazily or not. The longest name that fits counts.
 # docs/architecture.md says why.
 IMPORTS: dict[str, tuple[set[str], set[str]]] = {
@@ -43,7 +46,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.export": ({"rig.errors", "rig.export"}, set()),
     "rig.export.parquet": ({"rig.errors", "rig.export"}, {"duckdb"}),
     "rig.shelf": ({"rig.errors", "rig.strictjson", "rig.report.digits", "rig.shelf"}, set()),
-    "rig.verdict": ({"rig.errors", "rig.report.digits", "rig.report.difference", "rig.verdict"}, set()),
+    "rig.verdict": ({"rig.errors", *OF_VERDICTS, "rig.verdict"}, set()),
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),
     "rig.sim.opus": (OF_THE_WORLD, {"numpy", "scipy", "av"}),
     "rig.doctor": ({"rig.errors", "rig.domain", "rig.acquire", "rig.bench", "rig.doctor"}, set()),

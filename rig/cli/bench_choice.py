@@ -6,8 +6,8 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,8 @@ BACKENDS = ("sounddevice", "pyaudio")
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
     """What the command line says about the bench. `plays`: the interface has to play something itself. `sut_ready`: how
-    the line begins by which the system says that it is ready."""
+    the line begins by which the system says that it is ready. `world`: settings of a simulated one that differ from its
+    scenario's. `environ`: variables set for the command of the system under test."""
 
     device: str
     port: str
@@ -43,6 +44,8 @@ class BenchOptions:
     plays: bool
     sut_ready: str | None = None
     marks: Path | None = None
+    world: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,12 @@ def choose_bench(options: BenchOptions, chatter: Chatter | None = None) -> Chose
             "--sut-ready without --sut: there is no command whose output could be read",
             "--sut with the command that starts the system",
             "give --sut, or leave --sut-ready out",
+        )
+    if options.world and not is_simulated(options.device):
+        raise UsageError(
+            f"--set {next(iter(options.world))}: only a simulated world can be set",
+            "--device sim or sim:SCENARIO",
+            "leave --set out",
         )
     return _simulated(options) if is_simulated(options.device) else _real(options, chatter)
 
@@ -129,12 +138,12 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
             port = choose_port(ports, lambda candidate: probe(candidate, time)).path
         pipe = SerialPipe(port, time, listed=port in {known.path for known in ports})
     marks: MarksSource | None = None
-    told: dict[str, str] = {}
+    told = dict(options.environ)
     if options.marks is not None and is_listen(str(options.marks)):
         from rig.acquire.marks_listen import MARKS_VARIABLE, MarksListener, listen_address
 
         marks = MarksListener(*listen_address(str(options.marks)), time)
-        told = {MARKS_VARIABLE: marks.address}
+        told[MARKS_VARIABLE] = marks.address
     elif options.marks is not None:
         marks = MarksFile(options.marks)
     system = (
@@ -193,6 +202,7 @@ def _simulated(options: BenchOptions) -> ChosenBench:
         )
     from rig.sim.bench import build_bench
     from rig.sim.scenarios import find_scenario
+    from rig.sim.world import worldly
 
     emulator, living = None, None
     if options.port == EMULATED:
@@ -202,7 +212,9 @@ def _simulated(options: BenchOptions) -> ChosenBench:
     elif options.port not in ("auto", "none"):
         find_scenario(scenario or DEFAULT_SCENARIO)  # before the port is opened, which resets the board
         living = _living(options.port)
-    bench = build_bench(scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator, living=living)
+    bench = build_bench(
+        scenario or DEFAULT_SCENARIO, options.seed, emulator=emulator, living=living, **worldly(options.world)
+    )
     marks = None
     if options.marks is not None or bench.spec.marks:
         # Without a file of the user's choice the simulated system still writes one, and rig reads it.

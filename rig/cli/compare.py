@@ -24,6 +24,9 @@ def compare(
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="NAME", help="a difference that does not matter; repeatable")
     ] = None,
+    stage: Annotated[
+        str | None, typer.Option("--stage", metavar="NAME", help="the stage that the change is meant for: play")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,7 +49,7 @@ def compare(
     named = [(_name(source), whole_document_of(source, quiet)) for source in (before, after)]
     if named[0][0] == named[1][0]:
         named = [(f"{name} ({word})", d) for (name, d), word in zip(named, ("before", "after"), strict=True)]
-    found = rule.compare(named[0], named[1], change, allow or ())
+    found = rule.compare(named[0], named[1], change, allow or (), stage)
     show(dump(as_document(found), indent=1) + "\n" if as_json else as_text(found))
     if found.refused is not None:
         kind = UsageError if any(not one.why for one in found.apart) else Refused

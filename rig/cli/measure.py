@@ -25,6 +25,7 @@ from rig.cli.options import (
     check_window,
     duration_s,
     one_of,
+    split_settings,
     split_stimulus,
 )
 from rig.errors import EXIT_INTERRUPTED, AcquisitionLost, UsageError
@@ -72,6 +73,10 @@ def measure(
             "--marks", metavar="FILE|listen[:HOST:PORT]", help="where the system writes its marks, or sends them"
         ),
     ] = None,
+    world: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="a setting of the simulated world (rig sim show); repeatable"),
+    ] = None,
     build: Annotated[
         str | None, typer.Option("--build", metavar="TEXT", help="which build of the system this is: kept, and listed")
     ] = None,
@@ -101,6 +106,7 @@ def measure(
     check_window(min_latency, max_latency)
     _check_mode(mode)
     kind, wav = split_stimulus(stimulus)
+    settings = split_settings(world or ())
     lead = one_of("--lead-in", lead_in, ("speech", "none"))
 
     from rig.cli.bench_choice import BenchOptions, choose_bench, is_simulated
@@ -112,6 +118,7 @@ def measure(
     from rig.cli.progress import open_display
     from rig.cli.quiet import quiet_libraries
     from rig.cli.record import MeasureOptions, record, session_folder
+    from rig.cli.system_facts import system_facts
 
     options = MeasureOptions(
         seed=seed,
@@ -131,11 +138,13 @@ def measure(
         build=build,
         blank=blank,
         out=out,
+        system=system_facts(sut, world=settings),
     )
     choice = CalibrationChoice.of(calibration, needs)
     page_file = None if page_to is None else page_path(Path(), page_to)
     plays = port == "none" or options.lead_in is not None or wav is not None
-    wanted = BenchOptions(device, port, sut, seed, backend, max(2, ref_channel, ear_channel), plays, sut_ready, marks)
+    inputs = max(2, ref_channel, ear_channel)
+    wanted = BenchOptions(device, port, sut, seed, backend, inputs, plays, sut_ready, marks, settings)
     with contextlib.ExitStack() as stack:
         chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
         bench = choose_bench(wanted, chatter)

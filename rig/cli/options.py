@@ -6,6 +6,7 @@ Imported for `rig --help`, so nothing here may import numpy or anything else tha
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -74,6 +75,21 @@ def split_stimulus(text: str) -> tuple[str, str | None]:
         f"one of {', '.join(STIMULI)}, or wav:FILE with a recording of 0.5 to 10 s",
         "choose one of these; chirp is the default",
     )
+
+
+def split_settings(texts: Sequence[str]) -> dict[str, str]:
+    """`network_s=0.05` to {"network_s": "0.05"}. Raises UsageError for half of it, and for a name given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value) or name in found:
+            raise UsageError(
+                f"--set {text!r} is not understood" if name not in found else f"--set gives {name} twice",
+                "NAME=VALUE, each name once: network_s=0.05",
+                "rig sim show SCENARIO lists the settings of a world",
+            )
+        found[name] = value
+    return found
 
 
 def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:

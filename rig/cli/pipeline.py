@@ -28,7 +28,7 @@ from rig.recording import open_recording
 from rig.report.stages import stage_table_of
 from rig.report.summary import summarise
 from rig.session import Session, open_session
-from rig.session.markruns import marks_by_run
+from rig.session.markruns import marks_by_run, settings_said
 from rig.session.marks import read_marks
 from rig.session.read import hash_file
 
@@ -139,7 +139,7 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
     window = choices.min_latency_s, choices.max_latency_s
     check_window(*window)
     blank, runs, notes = None, [], [*session.caveats, *session.verify()]
-    marks, said = _marks(session, choices.marks)
+    marks, config, said = _marks(session, choices.marks)
     notes += said
     stages: list[RunStages] = []
     roles = session.roles
@@ -166,6 +166,7 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
     calibration = _calibration(session, choices, roles)
     notes += calibration.notes
     facts = _session_facts(session, choices, roles, blank, runs, notes)
+    facts = replace(facts, config=config)
     facts = replace(facts, corrections=corrections(runs, calibration), uncalibrated=uncalibrated(runs, calibration))
     if kept is not None:
         shift_s = sum(c.value_s for c in facts.corrections)
@@ -173,25 +174,26 @@ def _on_session(session: Session, choices: Choices, display: Display, kept: list
     return summarise([correct(run, calibration) for run in runs], facts, stage_table_of(stages, runs))
 
 
-def _marks(session: Session, later: Path | None) -> tuple[dict[int, RunMarks], list[str]]:
-    """The marks of each run, and what is to be said of them: of the file given, else those kept with the session.
+def _marks(session: Session, later: Path | None) -> tuple[dict[int, RunMarks], tuple[tuple[str, str], ...], list[str]]:
+    """The marks of each run, the settings that the system says it has, and what is to be said of them: of the file
+    given, else those kept with the session.
 
     Marks that cannot be used cost no figure. Only a file that was asked for now raises BadInput."""
     path = session.marks_path if later is None else later
     numbers = [run.number for run in session.runs]
     if path is None:
         kept = session.mark_lines
-        return {}, ["marks were asked for, and the system wrote none"] if kept and later is None else []
+        return {}, (), ["marks were asked for, and the system wrote none"] if kept and later is None else []
     try:
         marks = read_marks(path)
     except BadInput as error:
         if later is not None:
             raise
-        return {}, [f"the marks are not used: {error.what}"]
+        return {}, (), [f"the marks are not used: {error.what}"]
     lines = session.mark_lines if later is None else {}
     silent = [n for n in numbers if lines and lines[n].count == 0] if set(numbers) <= set(lines) else []
     said = [*marks.notes, *(f"no marks came during run {n}" for n in silent)]
-    return marks_by_run(marks, lines, numbers), said
+    return marks_by_run(marks, lines, numbers), settings_said(marks), said
 
 
 def _calibration(session: Session, choices: Choices, roles: ChannelRoles) -> Calibration:
@@ -225,6 +227,7 @@ def _session_facts(
         bench=session.bench,
         device=_text(manifest.get("device")) or (None if first is None else first.grant.device),
         build=_text(manifest.get("build")),
+        system=_texts(manifest.get("system")),
         started=_text(manifest.get("started")),
         session=session.identity,
         scenario=_text(manifest.get("scenario")),
@@ -232,13 +235,14 @@ def _session_facts(
         asked=None if first is None else first.asked,
         granted=None if first is None else first.grant,
         plan=None if first is None else first.plan,
+        wav=_wav(manifest.get("options")),
         runs_planned=planned if isinstance(planned, int) else len(runs),
         run_starts_s=session.run_starts_s,
         reference_channel=roles.ref + 1,
         ear_channel=roles.ear + 1,
         min_latency_s=choices.min_latency_s,
         max_latency_s=choices.max_latency_s,
-        environment=_environment(manifest.get("environment")),
+        environment=_texts(manifest.get("environment")),
         xruns=None if not xruns or None in xruns else sum(x for x in xruns if x is not None),
         blank=blank,
         no_blank_because=session.no_blank_because,
@@ -263,12 +267,18 @@ def _roles(choices: Choices, given: ChannelRoles, n_channels: int, name: str) ->
     return ChannelRoles(ref, ear)
 
 
-def _environment(raw: Any) -> tuple[tuple[str, str], ...]:
-    """What is known of the machine, as text; unknown facts are left out."""
+def _texts(raw: Any) -> tuple[tuple[str, str], ...]:
+    """Facts of the manifest as text; those that are not known are left out."""
     if not isinstance(raw, dict):
         return ()
     words = {True: "yes", False: "no"}
     return tuple((str(k), words[v] if isinstance(v, bool) else str(v)) for k, v in raw.items() if v is not None)
+
+
+def _wav(raw: Any) -> tuple[str, str | None] | None:
+    options = raw if isinstance(raw, dict) else {}
+    name = _text(options.get("wav"))
+    return None if name is None else (name, _text(options.get("wav_sha256")))
 
 
 def _text(value: Any) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rig.acquire.board import Link
 from rig.bench import BenchPlan, plan_runs, run_plan
@@ -18,6 +20,7 @@ from rig.domain.records import BenchKind, ChannelRoles, StimulusPlan, StreamSpec
 from rig.environment import environment
 from rig.errors import RigError
 from rig.session import SessionWriter
+from rig.session.read import hash_file
 
 AMPLITUDE = 0.5
 """Of full scale: 6 dB of room for loudspeakers and inputs."""
@@ -51,6 +54,8 @@ class MeasureOptions:
     build: str | None
     blank: bool
     out: Path | None
+    system: Mapping[str, str] = field(default_factory=dict)  # what `system_facts` knows of the system under test
+    experiment: Mapping[str, Any] | None = None  # which round of which plan this is
 
 
 def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
@@ -101,6 +106,7 @@ def record(
         "device": bench.device,
         "backend": bench.audio.name,
         "build": options.build,
+        "system": dict(options.system),
         "scenario": bench.scenario,
         "seed": options.seed,
         "mode": options.mode,
@@ -111,6 +117,7 @@ def record(
             "stimulus": options.stimulus,
             "lead_in": options.lead_in,
             "wav": None if options.wav is None else Path(options.wav).name,
+            "wav_sha256": None if options.wav is None else hash_file(Path(options.wav)),
             "spacing_s": options.spacing_s,
             "blank": options.blank,
             "board": bench.pipe is not None,
@@ -126,6 +133,8 @@ def record(
         },
         "environment": environment(),
     }
+    if options.experiment is not None:
+        manifest["experiment"] = dict(options.experiment)
     writer = SessionWriter.create(folder, manifest, bench.time)
     # Neither makes it another session: the same bench gives the same recording whatever is known of it.
     writer.note(identity=asdict(bench.identity), calibration=to_manifest(known))

@@ -37,6 +37,8 @@ class MeasurementFacts:
     bench: BenchKind
     device: str | None = None
     build: str | None = None  # of the system under test, as the user named it
+    system: tuple[tuple[str, str], ...] = ()  # how it was set, as far as rig did it: names and values
+    config: tuple[tuple[str, str], ...] = ()  # what it says in its marks of its own settings
     started: str | None = None  # ISO 8601 with offset, by the host's calendar; None for a simulated bench
     source: str | None = None  # file name of a recording that rig did not make, without its folder
     session: str | None = None  # identity of the session, the same wherever its folder lies
@@ -45,6 +47,7 @@ class MeasurementFacts:
     asked: StreamSpec | None = None
     granted: StreamGrant | None = None
     plan: StimulusPlan | None = None
+    wav: tuple[str, str | None] | None = None  # (name without its folder, SHA-256) of a file that was played
     runs_planned: int | None = None
     run_starts_s: tuple[tuple[int, float], ...] = ()  # (run, its first frame after `started`, by the host's clock)
     reference_channel: int | None = None  # one-based, as the user says it
@@ -165,6 +168,8 @@ class RunStage:
     run: int
     n: int
     median_s: float
+    min_s: float
+    max_s: float
     range_s: float
     u95_s: float
 
@@ -219,6 +224,7 @@ class StageTable:
     tie: str | None
     half_width_s: float | None
     resolution_s: float | None
+    frame_s: float | None  # length of the frames, where all have one
     no_split_because: str | None
     missing: tuple[tuple[int, tuple[int, ...]], ...]  # (run, its accepted trials without a frame)
     carriers: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]  # (run, its (trial, seq))

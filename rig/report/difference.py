@@ -23,6 +23,10 @@ SETTINGS = (
     "window_s",
 )
 
+TOLD_IN = {"config": "config", "frame_ms": "reconciliation"}
+TOLD_BY_MARKS = tuple(TOLD_IN.values())
+"""Which part of a document is empty where no marks told it."""
+
 
 def difference_s(before: Json, after: Json) -> tuple[float, float, float]:
     """(difference of the medians, low, high), s, of two `latency_s` objects; positive: `after` is later.
@@ -38,9 +42,13 @@ def difference_s(before: Json, after: Json) -> tuple[float, float, float]:
 
 
 def settings_apart(named: Sequence[Named]) -> list[tuple[str, list[Any]]]:
-    """(name, value in each) of every recorded circumstance in which the documents differ."""
+    """(name, value in each) of every recorded circumstance in which the documents differ.
+
+    What only marks tell (frames, the system's own settings) differs only where all were measured with marks."""
     flat = [_flat(d) for _, d in named]
     keys = dict.fromkeys(key for one in flat for key in one)
+    untold = [part for part in TOLD_BY_MARKS if any(not d[part] for _, d in named)]
+    keys = {key: None for key in keys if TOLD_IN.get(key.partition(":")[0]) not in untold}
     rows = [(key, [one.get(key) for one in flat]) for key in keys]
     return [(key, values) for key, values in rows if any(value != values[0] for value in values)]
 
@@ -50,8 +58,11 @@ def _flat(d: Json) -> Json:
     parts: Json = {name: d[name] for name in SETTINGS}
     parts["band_hz"] = next((r["band_hz"] for r in d["runs"] if r["band_hz"] is not None), None)
     parts["blank run made"] = d["blank"]["made"]
-    parts["corrections"] = ", ".join(c["name"] for c in d["corrections"])
+    parts["corrections"] = {c["name"]: c["calibration"] for c in d["corrections"]}
     parts["environment"] = d["environment"]
+    parts |= {"system": d["system"], "config": d["config"]}
+    frame_s = None if d["reconciliation"] is None else d["reconciliation"]["frame_s"]
+    parts["frame_ms"] = None if frame_s is None else f"{frame_s * 1e3:g}"
     for name, value in parts.items():
         if isinstance(value, dict):
             # The device is named once, and the spacing is drawn anew for each session.

@@ -32,6 +32,7 @@ def reconciliation(table: StageTable | None) -> Json | None:
         "clock_tied_by": table.tie,
         "clock_half_width_s": table.half_width_s,
         "marks_resolution_s": table.resolution_s,
+        "frame_s": table.frame_s,
         "not_split_because": table.no_split_because,
         "carriers": [
             {"run": run, "frames": [{"trial": trial, "seq": seq} for trial, seq in own]} for run, own in table.carriers

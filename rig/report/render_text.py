@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from rig.domain.records import BenchKind
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
@@ -239,9 +240,17 @@ def _bench_lines(facts: MeasurementFacts) -> list[str]:
         lines.append(f"           by {correction.calibration}")
     if facts.build is not None:
         lines.append(f"  build    {facts.build}")
+    lines += _listed("  system   ", facts.system)
+    lines += _listed("  its word ", facts.config)
     if facts.session is not None:
         lines.append(f"  session  {facts.session}")
     return lines
+
+
+def _listed(lead: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Names and values in a row, wrapped; nothing where there are none."""
+    text = ", ".join(f"{name} {value}".removeprefix("command ") for name, value in pairs)
+    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False)
 
 
 def _blank(facts: MeasurementFacts) -> str:

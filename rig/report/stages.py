@@ -62,6 +62,7 @@ def stage_table(runs: Sequence[RunStages], latencies_s: dict[int, dict[int, floa
         tie=chosen[0].tie,
         half_width_s=max((r.half_width_s for r in chosen if r.half_width_s is not None), default=None),
         resolution_s=resolution_s,
+        frame_s=lengths.pop() if len(lengths := {r.frame_s for r in chosen}) == 1 else None,
         no_split_because=None if apart else chosen[0].no_split_because,
         missing=tuple((r.run, r.missing) for r in runs if r.missing and r.run in latencies_s),
         carriers=tuple((r.run, r.carriers) for r in chosen),
@@ -95,7 +96,7 @@ def _row(samples: Sequence[StageSample], runs: Sequence[RunStages], resolution_s
     own = []
     for run, sample in zip(runs, drawn, strict=True):
         s = run_statistics(sample)
-        own.append(RunStage(run.run, s.n, s.median_s, s.range_s, s.u95_s))
+        own.append(RunStage(run.run, s.n, s.median_s, s.min_s, s.max_s, s.range_s, s.u95_s))
     claims = [s.claimed_s for s in samples if s.claimed_s is not None]
     claimed_s = float(np.median(claims)) if claims else None
     undeclared_s = None if claimed_s is None else statistics.median_s - claimed_s

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rig.domain.marks import MarkPart, Marks
 from rig.domain.stages import RunMarks
 from rig.session.events import MarkLines
+
+MOST_SETTINGS, MOST_VALUES, MOST_CHARACTERS = 64, 8, 200
+"""Of what a system says of itself; more than that is no setting."""
 
 
 def marks_by_run(marks: Marks, lines: Mapping[int, MarkLines], runs: Sequence[int]) -> dict[int, RunMarks]:
@@ -23,6 +27,18 @@ def marks_by_run(marks: Marks, lines: Mapping[int, MarkLines], runs: Sequence[in
         by_start = {start: tuple(p for p in marks.parts if p.session_id == start) for start in starts}
         return {run: RunMarks(by_start[start]) for run, start in zip(runs, starts, strict=True)}
     return {run: RunMarks(marks.parts, own=False) for run in runs}
+
+
+def settings_said(marks: Marks) -> tuple[tuple[str, str], ...]:
+    """The settings that the system wrote into its marks, as text, by name; of one that changed every value it had."""
+    found: dict[str, list[str]] = {}
+    for part in marks.parts:
+        for name, value in part.config.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            values = found.setdefault(name[:MOST_CHARACTERS], [])
+            if len(values) < MOST_VALUES and text[:MOST_CHARACTERS] not in values:
+                values.append(text[:MOST_CHARACTERS])
+    return tuple((name, ", ".join(values)) for name, values in sorted(found.items())[:MOST_SETTINGS])
 
 
 def _within(parts: Sequence[MarkPart], lines: MarkLines | None) -> tuple[MarkPart, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -120,6 +122,70 @@ class WorldSpec:
     drop_flagged: bool = True
 
 
+TIMES_THAT_PASS = (
+    *("start_spread_s", "start_step_s", "jitter_s", "capture_buffer_s", "encode_s", "send_s", "network_s"),
+    *("network_jitter_s", "output_buffer_s", "capture_jitter_s", "capture_start_spread_s", "output_start_spread_s"),
+    *("marks_resolution_s", "marks_sync_delay_s", "marks_peak_u_s", "input_delay_s", "output_delay_s"),
+)
+
+
+def worldly(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, from text or from a file, as values of the kind that `WorldSpec` has them in; "none" is None.
+
+    Raises UsageError for a name that is not there, and for a value of another kind."""
+    return {name: _worldly(name, value) for name, value in settings.items()}
+
+
+def _worldly(name: str, value: Any) -> Any:
+    kinds = {f.name: str(f.type) for f in fields(WorldSpec)}
+    if name not in kinds:
+        return value  # `with_overrides` says so
+    kind, optional = kinds[name].removesuffix(" | None"), kinds[name].endswith(" | None")
+    if isinstance(value, str) and value.lower() == "none" and optional:
+        return None
+    made = _of_kind(kind, value)
+    if made is None:
+        raise UsageError(
+            f"the world's setting {name} cannot be {value!r}",
+            _EXPECTED[kind] + (", or none" if optional else ""),
+            "rig sim show SCENARIO shows its value there",
+        )
+    return made
+
+
+_EXPECTED = {
+    "float": "a finite number",
+    "int": "a whole number",
+    "str": "a word",
+    "bool": "true or false",
+    "tuple[float, float]": "two numbers: [300, 3400]",
+}
+
+
+def _of_kind(kind: str, value: Any) -> Any:
+    """The value as one of that kind; None where it is none."""
+    if kind == "bool":
+        words = {"true": True, "false": False}
+        return value if isinstance(value, bool) else words.get(value.lower()) if isinstance(value, str) else None
+    if kind == "str":
+        return value if isinstance(value, str) else None
+    if kind == "tuple[float, float]":
+        parts = value.strip("[]()").split(",") if isinstance(value, str) else value
+        pair = [_of_kind("float", part) for part in parts] if isinstance(parts, list) else []
+        return tuple(pair) if len(pair) == 2 and None not in pair else None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    if not math.isfinite(number):
+        return None
+    if kind == "int":
+        return int(number) if number == int(number) else None
+    return number
+
+
 def with_overrides(spec: WorldSpec, overrides: dict[str, Any]) -> WorldSpec:
     """`spec` with some fields replaced. Raises UsageError for an unknown name or an impossible value."""
     known = {f.name for f in fields(WorldSpec)}
@@ -141,6 +207,12 @@ def _check(spec: WorldSpec) -> None:
         (spec.polarity in (1, -1), f"polarity {spec.polarity}", "1 or -1"),
         (spec.bits in (16, 24), f"{spec.bits} bits", "16 or 24"),
         (spec.block_frames > 0, f"blocks of {spec.block_frames} frames", "at least 1"),
+        (
+            all(getattr(spec, name) >= 0.0 for name in TIMES_THAT_PASS),
+            "a stage that takes less than no time",
+            f"0 or more for {', '.join(TIMES_THAT_PASS)}",
+        ),
+        (0.0 < spec.frame_s <= 1.0, f"frames of {spec.frame_s:g} s", "above 0, up to 1 s"),
         (8000 <= spec.rate_hz <= 192_000, f"{spec.rate_hz} frames a second", "8000 to 192000"),
         (spec.marks_clock in ("host", "own"), f"marks on the clock {spec.marks_clock!r}", "host or own"),
         (spec.marks_peak in ("at", "loud", "none"), f"marks_peak {spec.marks_peak!r}", "at, loud or none"),

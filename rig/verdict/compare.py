@@ -6,6 +6,7 @@ is a reason to refuse, unless the user says that it does not matter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from typing import Any
 
 from rig.errors import UsageError
 from rig.report.difference import difference_s, settings_apart
+from rig.report.stage_words import title
 from rig.verdict.steadiness import MIN_RUNS, Growth, growth
 
 Json = dict[str, Any]
@@ -90,12 +92,19 @@ class Comparison:
     stages: tuple[Delta, ...] | None
     apart: tuple[Apart, ...]
     caveats: tuple[str, ...]
+    stage: str | None = None  # the one that the change was meant for
 
 
 def compare(
-    before: tuple[str, Json], after: tuple[str, Json], changed: Change | None, allowed: Sequence[str]
+    before: tuple[str, Json],
+    after: tuple[str, Json],
+    changed: Change | None,
+    allowed: Sequence[str],
+    stage: str | None = None,
 ) -> Comparison:
-    """Compares two named documents of measurements. Raises UsageError where `changed` contradicts what is recorded."""
+    """Compares two named documents of measurements. `stage` is the one that the change was meant for.
+
+    Raises UsageError where `changed` contradicts what is recorded, or where no side has that stage."""
     (a_name, a), (b_name, b) = before, after
     simulated = a["scenario"] is not None and b["scenario"] is not None  # the device is its scenario once more
     apart = tuple(
@@ -103,28 +112,51 @@ def compare(
         for name, values in settings_apart([before, after])
         if name.split(":")[0] not in NO_CIRCUMSTANCE and not (name == "device" and simulated)
     )
+    meant = None if stage is None else stage_called(stage, (a, b))
     refused = _refusal(before, after, apart)
     if a["latency_s"] is None or b["latency_s"] is None or a["mode"] != b["mode"]:
-        return Comparison(a_name, b_name, changed, None, refused, None, None, None, apart, ())
+        return Comparison(a_name, b_name, changed, None, refused, None, None, None, apart, (), meant)
     grown = growth(_runs(a), a["latency_s"]["median"], _runs(b), b["latency_s"]["median"])
     total = _total(a["latency_s"], b["latency_s"], grown)
     stages = _stages(a["stages"], b["stages"])
-    caveats = (*_doubts(total, grown), *_caveats(before, after))
-    verdict = None if refused else _verdict(total, stages or ())
-    return Comparison(a_name, b_name, changed, verdict, refused, total, grown, stages, apart, caveats)
+    if refused is None and meant is not None and not any(s.name == meant for s in stages or ()):
+        refused = f"the stage {meant} was not found on both sides"
+    caveats = [*_doubts(total, grown), *_caveats(before, after)]
+    verdict = None
+    if refused is None:
+        target = next((s for s in stages or () if s.name == meant), None)
+        verdict = verdict_of(total, stages or (), target)
+        if target is not None and total.fell and not target.fell:
+            caveats.append(f"the total fell, and {meant} did not: the change acted elsewhere, or something else did")
+    return Comparison(a_name, b_name, changed, verdict, refused, total, grown, stages, apart, tuple(caveats), meant)
 
 
-def _verdict(total: Delta, stages: Sequence[Delta]) -> Verdict:
-    """The rule, in the order in which it is asked (docs/comparing.md)."""
+def verdict_of(total: Delta, stages: Sequence[Delta], target: Delta | None) -> Verdict:
+    """The rule, in the order in which it is asked (docs/comparing.md). `target`: the stage that the change was meant
+    for. Without one the total decides, and where it fell, the stage that fell most must not have become unsteady."""
+    others = [s for s in stages if s is not target]
     if total.rose:
         return Verdict.WORSE
-    if total.range_grew:
+    fallen = [s for s in stages if s.fell]
+    changed = target or (min(fallen, key=lambda s: s.change_s) if total.fell and fallen else None)
+    if total.range_grew or (changed is not None and changed.range_grew):
         return Verdict.UNSTEADY
-    if total.fell:
-        return Verdict.EFFECTIVE
-    if any(s.fell for s in stages) and any(s.rose for s in stages):
+    if (total if target is None else target).fell:
+        return Verdict.MOVED if not total.fell and any(s.rose for s in others) else Verdict.EFFECTIVE
+    if not total.fell and fallen and any(s.rose for s in stages):
         return Verdict.MOVED
-    return Verdict.NO_EFFECT
+    return Verdict.WORSE if target is not None and target.rose else Verdict.NO_EFFECT
+
+
+def stage_called(word: str, documents: Sequence[Json]) -> str:
+    """The stage that a user's word names, by its name or its title. Raises UsageError where no document has it."""
+    known = list(dict.fromkeys(s["stage"] for d in documents for s in d["stages"] or ()))
+    found = next((name for name in known if word.strip().casefold() in (name, title(name))), None)
+    if found is None and known:
+        raise UsageError(
+            f"no stage is called {word!r}", f"one of {', '.join(known)}", "name one of these, or leave it out"
+        )
+    return found or word
 
 
 def _refusal(before: tuple[str, Json], after: tuple[str, Json], apart: Sequence[Apart]) -> str | None:
@@ -152,32 +184,32 @@ def _stages(a: Any, b: Any) -> tuple[Delta, ...] | None:
     """Stages that both have with a median and an interval; None where one side was measured without marks."""
     if not a or not b:
         return None
-    found = []
     others = {stage["stage"]: stage for stage in b}
-    for one in a:
-        other = others.get(one["stage"])
-        if other is None or any(s["median_s"] is None or s["u95_s"] is None for s in (one, other)):
-            continue
-        change_s, low_s, high_s = difference_s(_interval(one), _interval(other))
-        found.append(
-            Delta(
-                one["stage"],
-                one["median_s"],
-                other["median_s"],
-                change_s,
-                low_s,
-                high_s,
-                one["range_s"],
-                other["range_s"],
-                None,
-            )
-        )
-    return tuple(found)
+    pairs = [(one, others[one["stage"]]) for one in a if one["stage"] in others]
+    return tuple(_stage(*pair) for pair in pairs if all(s["median_s"] is not None for s in pair))
+
+
+def _stage(a: Json, b: Json) -> Delta:
+    change_s, low_s, high_s = difference_s(_interval(a), _interval(b))
+    runs = [[(r["min_s"], r["max_s"]) for r in one["runs"]] for one in (a, b)]
+    grown = growth(runs[0], a["median_s"], runs[1], b["median_s"])
+    # The clocks' error is another in each run: a range that grew by less than the stage's uncertainty has not grown.
+    within = grown.growth_s <= math.hypot(a["u95_s"], b["u95_s"])
+    return Delta(
+        a["stage"],
+        a["median_s"],
+        b["median_s"],
+        change_s,
+        low_s,
+        high_s,
+        a["range_s"],
+        b["range_s"],
+        grown.grew and not within,
+    )
 
 
 def _interval(stage: Json) -> Json:
-    median_s, u95_s = stage["median_s"], stage["u95_s"]
-    return {"median": median_s, "low": median_s - u95_s, "high": median_s + u95_s}
+    return {"median": stage["median_s"], "low": stage["low_s"], "high": stage["high_s"]}
 
 
 def _doubts(total: Delta, grown: Growth) -> tuple[str, ...]:
@@ -223,6 +255,11 @@ def _apart(name: str, values: list[Any], changed: Change | None, allowed: Sequen
 
 
 def _names(setting: str, word: str) -> bool:
-    """Does the word name the setting, by its whole name or by what follows the colon?"""
-    word, setting = word.strip().casefold(), setting.casefold()
-    return word in (setting, setting.partition(": ")[2])
+    """Does the word name the setting: by its whole name, by what follows the colon, or by that without the signs of
+    where it was set ("--buffer", "$BUFFER", "config buffer")?"""
+    own = setting.partition(": ")[2] or setting
+    return _bare(word) in (_bare(setting), _bare(own), _bare(own.removeprefix("config ").removeprefix("world ")))
+
+
+def _bare(name: str) -> str:
+    return name.strip().casefold().lstrip("-$").replace("-", "_")

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from rig.report.digits import ABSENT, WIDTH, decimals_for, ms, table
+from rig.report.stage_words import title
 from rig.verdict.compare import Comparison, Delta, Verdict
 
 SCHEMA = "rig.comparison/1"
@@ -13,6 +14,7 @@ SCHEMA = "rig.comparison/1"
 REMEDY = {
     "more differs": "repeat one side with the rest as it was; or name what does not matter: --allow NAME",
     "fewer than": "measure both sides with --runs 3 or more",
+    "was not found": "measure both sides with marks: docs/reconcile.md",
     "no valid figure": "rig analyze SESSION says why, and what to do",
     "not the same": "compare two measurements of one mode",
 }
@@ -20,7 +22,7 @@ REMEDY = {
 MEANING = {
     Verdict.EFFECTIVE: "the median fell by more than its uncertainty; the range grew by no more than chance",
     Verdict.MOVED: "one stage fell, another rose, and the total stayed",
-    Verdict.NO_EFFECT: "the median changed by no more than its uncertainty, the range by no more than chance",
+    Verdict.NO_EFFECT: "the median fell or rose by no more than its uncertainty, the range grew by no more than chance",
     Verdict.UNSTEADY: "the range grew by more than chance explains; the median did not rise",
     Verdict.WORSE: "the median rose by more than its uncertainty",
 }
@@ -40,6 +42,7 @@ def as_document(found: Comparison) -> dict[str, Any]:
         "refused": found.refused,
         "before": found.before,
         "after": found.after,
+        "stage": found.stage,
         "changed": None if changed is None else {"name": changed.name, "old": changed.old, "new": changed.new},
         "total": None if found.total is None else _delta(found.total),
         "range_chance": None if found.growth is None else found.growth.share,
@@ -72,6 +75,8 @@ def as_text(found: Comparison) -> str:
     if found.changed is not None:
         c = found.changed
         lines.append(f"changed: {c.name}" + (f": {c.old} -> {c.new}" if c.new is not None else ""))
+    if found.stage is not None:
+        lines.append(f"meant for: {title(found.stage)}")
     lines.append("")
     if found.verdict is not None:
         lines += [f"  {found.verdict.upper()}", *_wrapped(MEANING[found.verdict], "  ")]
@@ -102,11 +107,13 @@ def _figures(found: Comparison) -> list[str]:
                 ms(d.change_s, digits, signed=True),
                 f"{ms(d.low_s, digits, signed=True)} to {ms(d.high_s, digits, signed=True)}",
                 ms(d.before_range_s, digits),
-                ms(d.after_range_s, digits),
-                d.name,
+                ms(d.after_range_s, digits) + ("+" if d.range_grew else ""),
+                title(d.name),
             ]
         )
     lines = ["medians and ranges, ms (positive change: later)", *table(rows)]
+    if any(d.range_grew for d in (*(found.stages or ()), found.total)):
+        lines.append("  +: the range grew by more than chance explains")
     if found.stages is None:
         lines += _wrapped("stages: none, one side was measured without marks of the system under test", "  ")
     return lines

@@ -20,7 +20,9 @@ from rig.verdict.compare import Change, Verdict, compare
 from rig.verdict.render import as_document, as_text
 from rig.verdict.steadiness import growth
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "comparison.schema.json").read_text(encoding="utf-8"))
+SCHEMA = jsonschema.Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "docs" / "comparison.schema.json").read_text(encoding="utf-8"))
+)
 
 
 def document(
@@ -36,7 +38,7 @@ def document(
 
 def verdict(before: Any, after: Any, **more: Any) -> Verdict | None:
     found = compare(("a", before), ("b", after), more.get("changed"), more.get("allowed", ()))
-    jsonschema.validate(json.loads(json.dumps(as_document(found))), SCHEMA)
+    SCHEMA.validate(json.loads(json.dumps(as_document(found))))
     assert max(map(len, as_text(found).splitlines())) <= 80
     return found.verdict
 
@@ -60,16 +62,6 @@ def test_of_two_alike_a_change_is_seldom_seen(rng: np.random.Generator) -> None:
     assert wrong[Verdict.EFFECTIVE] <= 5, wrong
     assert wrong[Verdict.WORSE] <= 5, wrong
     assert wrong[Verdict.UNSTEADY] <= 12, wrong
-
-
-def test_stages_that_trade_are_moved(rng: np.random.Generator) -> None:
-    before, after = document(rng, 0.150), document(rng, 0.150)
-    for d, (send, play) in ((before, (0.04, 0.02)), (after, (0.02, 0.04))):
-        d["stages"] = [
-            {"stage": name, "median_s": value, "u95_s": 1e-3, "range_s": 2e-3}
-            for name, value in (("send", send), ("play", play))
-        ]
-    assert verdict(before, after) is Verdict.MOVED
 
 
 def test_what_else_differs_is_refused_until_it_is_named(rng: np.random.Generator) -> None:
@@ -126,7 +118,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
     code = main(["compare", str(tmp_path / "1"), str(tmp_path / "2"), "--json", "-q"])
     said = json.loads(capsys.readouterr().out)
-    jsonschema.validate(said, SCHEMA)
+    SCHEMA.validate(said)
     assert code == 0
     assert said["verdict"] in ("no_effect", "effective", "moved")
     assert said["total"]["low_s"] <= said["total"]["change_s"] <= said["total"]["high_s"]

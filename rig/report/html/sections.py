@@ -330,6 +330,9 @@ def provenance(d: Json, exhibits: Exhibits) -> Markup:
     """Bench, plan, environment, board and hashes: what is needed to make the same measurement again, or to check it."""
     granted, plan, channels = d["granted"], d["plan"], d["channels"]
     rows: list[tuple[str, Child]] = [("rig", d["rig_version"]), ("bench", d["bench"]), ("device", d["device"])]
+    rows += [("build", d["build"])]
+    rows += [(f"system: {name}", value) for name, value in d["system"].items()]
+    rows += [(f"the system says: {name}", value) for name, value in d["config"].items()]
     rows += [("recording", d["source"]), ("session", d["session"]), ("scenario", d["scenario"]), ("seed", d["seed"])]
     if d["asked"] is not None:
         rows.append(("asked", f"{d['asked']['rate_hz']} Hz, {d['asked']['channels']} channels"))
