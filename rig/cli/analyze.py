@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rig.cli.options import (
+    Against,
     AsJson,
     CalibrationFolder,
     Ear,
@@ -20,6 +21,7 @@ from rig.cli.options import (
     Verbose,
     check_channels,
     check_window,
+    known_lines,
 )
 
 
@@ -30,6 +32,7 @@ def analyze(
     min_latency: MinLatency = None,
     max_latency: MaxLatency = None,
     limit: Limit = None,
+    against: Against = None,
     calibration: CalibrationFolder = None,
     needs: Needs = None,
     as_json: AsJson = False,
@@ -49,7 +52,8 @@ def analyze(
     from rig.cli.pipeline import Choices, report_on
     from rig.cli.progress import open_display
 
-    choices = Choices(ref, ear, min_latency, max_latency, limit, CalibrationChoice.of(calibration, needs))
+    lines = known_lines(against)
+    choices = Choices(ref, ear, min_latency, max_latency, limit, lines, CalibrationChoice.of(calibration, needs))
     key = key_of(source) if choices == Choices() else None
     with open_display(quiet) as display:
         report = report_on(source, choices, display)

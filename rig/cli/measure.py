@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from rig.cli.options import (
+    Against,
     AsJson,
     Backend,
     CalibrationFolder,
@@ -24,6 +25,7 @@ from rig.cli.options import (
     check_channels,
     check_window,
     duration_s,
+    known_lines,
     one_of,
     split_settings,
     split_stimulus,
@@ -85,6 +87,7 @@ def measure(
     min_latency: MinLatency = None,
     max_latency: MaxLatency = None,
     limit: Limit = None,
+    against: Against = None,
     calibration: CalibrationFolder = None,
     needs: Needs = None,
     blank: Annotated[bool, typer.Option("--blank/--no-blank", help="first a run with the system muted")] = True,
@@ -133,6 +136,7 @@ def measure(
         min_latency_s=min_latency,
         max_latency_s=max_latency,
         limit_s=limit,
+        against=known_lines(against),
         spacing_s=spacing,
         mode=mode,
         build=build,

@@ -92,6 +92,15 @@ def split_settings(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def known_lines(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """What was given with --against, before anything is measured. Raises UsageError for a line that nobody knows."""
+    if texts:
+        from rig.report.references import lines_of
+
+        lines_of(texts, duration_s)
+    return tuple(texts or ())
+
+
 def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
     """`text` where it is allowed, else a UsageError that lists what is."""
     if text not in allowed:
@@ -118,6 +127,10 @@ MaxLatency = Annotated[
 Limit = Annotated[
     float | None,
     typer.Option("--limit", parser=duration_s, metavar="DURATION", help="exit 3 when the median is over this: 300ms"),
+]
+Against = Annotated[
+    list[str] | None,
+    typer.Option("--against", metavar="DURATION|g114|gpt-4o", help="show where the interval lies to it; repeatable"),
 ]
 CalibrationFolder = Annotated[
     str | None, typer.Option("--calibration", metavar="DIR|none", help="correct by what is known of the device")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,16 @@ from rig.analyse.run import analyse_run
 from rig.analyse.runclocks import run_clocks
 from rig.calibration.choose import require
 from rig.cli.calibrated import CalibrationChoice, calibration_for, circumstances, of_session
-from rig.cli.options import check_channels, check_window
+from rig.cli.options import check_channels, check_window, duration_s
 from rig.cli.progress import Display
 from rig.domain.calibration import Calibration
 from rig.domain.exhibits import Exhibits, RunExhibits
 from rig.domain.records import AnalysisHints, BenchKind, BlankFloor, ChannelRoles, RunAnalysis
 from rig.domain.report import MeasurementFacts, Report
 from rig.domain.stages import RunMarks, RunStages
-from rig.errors import BadInput, CalibrationError
+from rig.errors import BadInput, CalibrationError, UsageError
 from rig.recording import open_recording
+from rig.report.references import lines_of
 from rig.report.stages import stage_table_of
 from rig.report.summary import summarise
 from rig.session import Session, open_session
@@ -49,6 +50,7 @@ class Choices:
     min_latency_s: float | None = None
     max_latency_s: float | None = None
     limit_s: float | None = None
+    against: tuple[str, ...] = ()  # as the user wrote them
     calibration: CalibrationChoice = field(default_factory=CalibrationChoice)
     marks: Path | None = None  # a file of marks that came later; None: what the session holds
 
@@ -68,9 +70,20 @@ class Choices:
             number(self.min_latency_s, "min_latency_s"),
             number(self.max_latency_s, "max_latency_s"),
             number(self.limit_s, "limit_s"),
+            self.against or _known_lines(known.get("against")),
             self.calibration,
             self.marks,
         )
+
+
+def _known_lines(stored: Any) -> tuple[str, ...]:
+    """Those reference lines of a manifest that this version knows: an old name, or a damaged one, costs no report."""
+    known = []
+    for text in stored if isinstance(stored, list) else ():
+        with suppress(UsageError):
+            if isinstance(text, str) and lines_of([text], duration_s):
+                known.append(text)
+    return tuple(known)
 
 
 def report_on(path: Path, choices: Choices, display: Display) -> Report:
@@ -131,6 +144,7 @@ def _on_file(path: Path, choices: Choices, display: Display, kept: list[RunExhib
             cut_short="the file ends before its samples do" if source.truncated else None,
             notes=(*source.caveats, *([NO_IDENTITY] if choices.calibration.folder is not None else [])),
             limit_s=choices.limit_s,
+            against=lines_of(choices.against, duration_s),
         )
     return summarise([run], facts)
 
@@ -249,6 +263,7 @@ def _session_facts(
         cut_short=CUT_SHORT.get(session.status),
         notes=tuple(notes),
         limit_s=choices.limit_s,
+        against=lines_of(choices.against, duration_s),
     )
 
 

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rig.cli.options import AsJson, Quiet, Verbose
+from rig.cli.options import Against, AsJson, Quiet, Verbose, known_lines
 from rig.errors import Refused
 
 
 def reconcile(
     session: Annotated[Path, typer.Argument(metavar="SESSION", help="a session folder")],
     marks: Annotated[Path, typer.Option("--marks", metavar="FILE", help="the marks that the system wrote meanwhile")],
+    against: Against = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -29,7 +30,7 @@ def reconcile(
 
     open_session(session).close()  # a recording of another program has no runs that marks could belong to
     with open_display(quiet) as display:
-        report = report_on(session, Choices(marks=marks), display)
+        report = report_on(session, Choices(marks=marks, against=known_lines(against)), display)
     if report.latency is not None and report.stages is None:
         raise Refused(
             f"no mark of {marks.name} belongs to the stimuli of this session",

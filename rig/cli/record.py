@@ -55,6 +55,7 @@ class MeasureOptions:
     blank: bool
     out: Path | None
     system: Mapping[str, str] = field(default_factory=dict)  # what `system_facts` knows of the system under test
+    against: tuple[str, ...] = ()
     experiment: Mapping[str, Any] | None = None  # which round of which plan this is
 
 
@@ -130,6 +131,7 @@ def record(
             "min_latency_s": options.min_latency_s,
             "max_latency_s": options.max_latency_s,
             "limit_s": options.limit_s,
+            "against": list(options.against),
         },
         "environment": environment(),
     }

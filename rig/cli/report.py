@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from rig.cli.options import Ear, Limit, MaxLatency, MinLatency, Quiet, Ref, check_channels, check_window
+from rig.cli.options import (
+    Against,
+    Ear,
+    Limit,
+    MaxLatency,
+    MinLatency,
+    Quiet,
+    Ref,
+    check_channels,
+    check_window,
+    known_lines,
+)
 from rig.errors import UsageError
 
 
@@ -24,6 +35,7 @@ def report(
     min_latency: MinLatency = None,
     max_latency: MaxLatency = None,
     limit: Limit = None,
+    against: Against = None,
     quiet: Quiet = False,
 ) -> None:
     """Write one HTML file that opens offline: figures, plots, and every trial to judge by eye.
@@ -45,7 +57,7 @@ def report(
     if out is None and len(sources) > 1:
         out = sources[0].resolve().with_name("-against-".join(reversed(names[:2])) + "-report.html")
     path = page_path(sources[0], out)
-    choices = Choices(ref, ear, min_latency, max_latency, limit)
+    choices = Choices(ref, ear, min_latency, max_latency, limit, known_lines(against))
     with open_display(quiet) as display:
         if len(sources) == 1:
             from rig.report.html.page import render_page

@@ -30,6 +30,16 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceLine:
+    """A latency to hold this one against. `of`: which quantity it is, None where the user says no more than a time."""
+
+    name: str
+    value_s: float
+    of: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class MeasurementFacts:
     """What is known about a measurement beside its samples. None: not known, or not applicable."""
 
@@ -63,6 +73,7 @@ class MeasurementFacts:
     cut_short: str | None = None  # how, when the recording ended before the plan
     notes: tuple[str, ...] = ()  # what the recording or the session itself is known to lack, as sentences
     limit_s: float | None = None
+    against: tuple[ReferenceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import rig
 from rig.domain.records import BlankFloor, ChannelLevel, ClockFacts, Correction, Reason, StreamGrant, StreamSpec, Trial
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
 from rig.report.json_stages import reconciliation, stages_of
+from rig.report.references import held_against
 
 SCHEMA = "rig.measurement/1"
 
@@ -49,6 +50,10 @@ def document(report: Report) -> Json:
         "mixture": report.mixture,
         "limit_s": facts.limit_s,
         "over_limit": None if report.latency is None or facts.limit_s is None else report.outcome is Outcome.OVER_LIMIT,
+        "against": [
+            {**asdict(held.line), "position": held.position, "not_compared_because": held.why}
+            for held in held_against(facts.against, report.latency, facts.mode)
+        ],
         "polarity": report.polarity,
         "spread_within_s": None if report.spread is None else report.spread.within_s,
         "between_runs_s": _between(report),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rig.domain.records import BenchKind
 from rig.domain.report import LatencyStatistics, MeasurementFacts, Outcome, Report, RunReport
 from rig.report.digits import ABSENT, WIDTH, decimals_for, ms, table
+from rig.report.references import held_against, in_words
 from rig.report.text_clocks import claim_table, drift_table, words_about
 from rig.report.text_detail import budget_lines, signal_lines, trial_lines
 from rig.report.text_stages import run_lines, stage_lines
@@ -52,6 +53,7 @@ def render_text(report: Report, verbose: bool = False, colour: bool = False) -> 
         _headline(page, report, report.latency)
     else:
         _no_figure(page, report)
+    _against(page, report)
     page.section("runs", _run_table(report))
     page.section("groups", _group_table(report))
     _refusals(page, report)
@@ -143,6 +145,16 @@ def _spread(report: Report) -> str:
         f"within runs {within}, between runs {ms(between.sd_s, decimals_for(between.sd_s))} ms"
         f" (standard deviations); {verdict}"
     )
+
+
+def _against(page: _Page, report: Report) -> None:
+    """The reference lines that were asked for, each with where the interval lies to it and its source."""
+    if not report.facts.against:
+        return
+    page.add()
+    page.add("against", BOLD)
+    for held in held_against(report.facts.against, report.latency, report.facts.mode):
+        page.wrap(in_words(held, report.latency), first="  - ")
 
 
 def _no_figure(page: _Page, report: Report) -> None:

@@ -223,6 +223,8 @@ def test_a_lead_in_is_played_by_the_interface(capsys: Capture, tmp_path: Path) -
         "amplitude": 0.5,
         "stimulus_source": "interface",
         "lead_in": "speech",
+        "wav": None,
+        "wav_sha256": None,
         "spacing_s": [],
     }
 

@@ -86,7 +86,8 @@ def test_the_schema_is_closed() -> None:
     found = objects(schema())
     assert len(found) > 15
     open_ones = [o for o in found if o.get("additionalProperties") is not False]
-    assert [o.get("description", "")[:12] for o in open_ones] == ["what the mac"]  # the environment alone
+    # What names are in them depends on the system under test and on the machine.
+    assert [o.get("description", "")[:12] for o in open_ones] == ["how the syst", "what the sys", "what the mac"]
 
 
 def test_an_unknown_field_is_refused_by_the_schema() -> None:

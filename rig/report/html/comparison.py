@@ -12,6 +12,7 @@ from rig.report.digits import ABSENT, decimals_for
 from rig.report.html import charts
 from rig.report.html.markup import Child, Markup, el, join, section, table, time
 from rig.report.html.page import document_of
+from rig.report.html.sections import against
 from rig.report.html.svg import run_kind
 from rig.report.render_json import render_json
 from rig.report.render_text import opening
@@ -30,7 +31,7 @@ def render_comparison(reports: Sequence[tuple[str, Report]]) -> str:
         ),
         el("section", [_verdict(named[0], other) for other in named[1:]], id="headline", aria_label="Result"),
         section("apart", "What else differs", _settings(named, differing)),
-        section("measurements", "The measurements", _intervals(named), _table(named)),
+        section("measurements", "The measurements", _intervals(named), _table(named), _against(reports)),
         section(
             "time",
             "Each against time",
@@ -69,6 +70,10 @@ def _verdict(first: Named, other: Named) -> Markup:
         if mixture
         else None,
     )
+
+
+def _against(reports: Sequence[tuple[str, Report]]) -> list[Markup]:
+    return [join(el("h3", name), lines) for name, report in reports if (lines := against(report)) is not None]
 
 
 def _settings(named: Sequence[Named], differing: list[tuple[str, list[Any]]]) -> Markup:

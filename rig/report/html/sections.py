@@ -9,6 +9,7 @@ from rig.domain.exhibits import Exhibits
 from rig.domain.report import Report
 from rig.report.digits import ABSENT, decimals_for, ms, number
 from rig.report.html.markup import Child, Markup, el, figure_of, join, more, section, table, time
+from rig.report.references import held_against, in_words
 
 Json = dict[str, Any]
 
@@ -20,7 +21,7 @@ def headline(report: Report, d: Json) -> Markup:
     """The figure with its interval, or the refusal with its remedies."""
     latency = d["latency_s"]
     if latency is None:
-        return _no_figure(d)
+        return _no_figure(report, d)
     digits = decimals_for(latency["u95"])
     runs = sum(r["latency_s"] is not None for r in d["runs"])
     kind = "a mixture of groups: median" if d["mixture"] else "mouth-to-ear latency, median"
@@ -53,6 +54,7 @@ def headline(report: Report, d: Json) -> Markup:
         ),
         el("p", f"{kind} of {_count(latency['n'], 'trial')} in {_count(runs, 'run')}", class_="what"),
         _limit(report, d),
+        against(report),
         el("dl", [el("div", el("dt", name), el("dd", value)) for name, value in facts], class_="facts"),
         id="headline",
         aria_label="Result",
@@ -70,7 +72,15 @@ def _limit(report: Report, d: Json) -> Markup | None:
     return el("p", words, time(d["limit_s"], 1, unit=True), class_="bad" if d["over_limit"] else "good")
 
 
-def _no_figure(d: Json) -> Markup:
+def against(report: Report) -> Markup | None:
+    """The reference lines that were asked for: where the interval lies to each, and its source."""
+    found = held_against(report.facts.against, report.latency, report.facts.mode)
+    if not found:
+        return None
+    return el("ul", [el("li", in_words(held, report.latency)) for held in found], class_="against")
+
+
+def _no_figure(report: Report, d: Json) -> Markup:
     lines = [
         el(
             "li",
@@ -85,6 +95,7 @@ def _no_figure(d: Json) -> Markup:
         el("p", "no valid measurement", class_="headline bad", id="refused"),
         el("p", "There is no latency here, and none is implied. Why, and what to do:", class_="what"),
         el("ul", lines or el("li", "nothing was recorded")),
+        against(report),
         id="headline",
         aria_label="Result",
     )
