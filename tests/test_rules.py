@@ -45,6 +45,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.report": ({"rig.errors", "rig.domain", "rig.report"}, {"numpy"}),
     "rig.export": ({"rig.errors", "rig.export"}, set()),
     "rig.export.parquet": ({"rig.errors", "rig.export"}, {"duckdb"}),
+    "rig.imports": ({"rig.errors", "rig.strictjson", "rig.imports"}, set()),
     "rig.shelf": ({"rig.errors", "rig.strictjson", "rig.report.digits", "rig.shelf"}, set()),
     "rig.verdict": ({"rig.errors", *OF_VERDICTS, "rig.verdict"}, set()),
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),

@@ -20,6 +20,7 @@ from rig.cli.devices import devices
 from rig.cli.doctor import doctor
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
+from rig.cli.import_marks import import_marks
 from rig.cli.levels import levels
 from rig.cli.marks import marks
 from rig.cli.measure import measure
@@ -45,6 +46,7 @@ app.command("measure")(measure)
 app.command("analyze")(analyze)
 app.command("compare")(compare)
 app.command("export")(export)
+app.command("import")(import_marks)
 app.command("marks")(marks)
 app.command("reconcile")(reconcile)
 app.command("analyse", hidden=True)(analyze)

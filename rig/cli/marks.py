@@ -45,6 +45,7 @@ def marks(
 
 def describe(part: MarkPart) -> list[str]:
     """The lines on one part: its clock, how many rows may be used, its stages and claims in ms."""
+    from rig.analyse.claims import buffer_note
     from rig.report.digits import ABSENT, ms, table
 
     usable = [row for row in part.rows if row.problem is None]
@@ -71,4 +72,5 @@ def describe(part: MarkPart) -> list[str]:
     for claim in dict.fromkeys(part.claims):
         value = claim.problem if claim.value_s is None else f"{ms(claim.value_s)} ms"
         lines.append(f"  claimed {claim.name} by {claim.source}: {value}")
-    return lines
+    held = buffer_note(part)
+    return [*lines, f"  {held}"] if held is not None else lines

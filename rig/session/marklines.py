@@ -11,7 +11,12 @@ from rig import strictjson
 from rig.domain.marks import INSTANTS, BufferStats, Claim
 
 UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-CLAIMS = ("input_latency", "output_latency", "base_latency")
+CLAIMS = (
+    *("input_latency", "output_latency", "base_latency"),
+    *("processing_delay", "send_delay", "round_trip_time"),
+)
+"""The first three speak of capture and output. The others are shown, and stand beside no stage."""
+
 DERIVED = {
     "capture_to_encode_ms": (0, 1),
     "encode_to_send_ms": (1, 2),
@@ -44,6 +49,7 @@ class Header:
     frame_s: float | None
     rate_hz: float | None
     peak_at_u_s: float | None
+    note: str | None = None  # what a reader of these marks has to know
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,7 @@ def _header(value: dict[str, Any]) -> Header:
         frame_s=positive("frame_ms", 1e-3),
         rate_hz=positive("rate_hz", 1.0),
         peak_at_u_s=positive("peak_at_u", unit_s),
+        note=None if value.get("note") is None else str(value["note"])[:300],
     )
 
 

@@ -36,7 +36,7 @@ class PartBuilder:
 
     def __init__(self, header: Header, line: int) -> None:
         self.header = header
-        self.notes: list[str] = []
+        self.notes: list[str] = [] if header.note is None else [header.note]
         self._line = line
         self._counts: list[dict[int, _Row]] = [{}]  # a new one after each restart of seq
         self._newest = 0.0  # the latest t_capture of the count, in s

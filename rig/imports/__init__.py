@@ -1,0 +1,1 @@
+"""Marks out of files that other tools wrote: a dump of webrtc-internals, spans of OpenTelemetry."""
