@@ -42,6 +42,7 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.acquire.audio_sounddevice": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "sounddevice"}),
     "rig.acquire.audio_pyaudio": ({"rig.errors", "rig.domain", "rig.acquire"}, {"numpy", "pyaudio"}),
     "rig.analyse": ({"rig.errors", "rig.domain", "rig.analyse"}, {"numpy"}),
+    "rig.analyse.wander": ({"rig.errors", "rig.domain", "rig.analyse"}, {"numpy", "allantools"}),
     "rig.report": ({"rig.errors", "rig.domain", "rig.report"}, {"numpy"}),
     "rig.export": ({"rig.errors", "rig.export"}, set()),
     "rig.export.parquet": ({"rig.errors", "rig.export"}, {"duckdb"}),

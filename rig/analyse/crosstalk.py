@@ -16,7 +16,7 @@ from rig.analyse.known import Found, in_db, student
 from rig.analyse.spectrum import Real
 from rig.domain.seams import FrameSource
 
-MIN_RATIO = 4.0
+MIN_RATIO = 8.0
 """A mean that is less than this many times its standard uncertainty is nothing that was heard."""
 
 

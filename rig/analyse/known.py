@@ -14,6 +14,7 @@ import numpy as np
 
 from rig.analyse.heard import Channel
 from rig.analyse.spectrum import Real
+from rig.analyse.uncertainty import CHANNEL_SKEW_S
 
 LEAST_FRAMES = 5e-6
 """No mean of lags is stated more certain than this: the estimators' own error without any noise is about a tenth of it
@@ -43,8 +44,14 @@ def mean_of(values: Sequence[float] | Real, least_u: float) -> Found:
 
 def student(freedom: float) -> float:
     """The 95 % quantile of Student's t with `freedom` degrees over the normal one, two-sided."""
-    z = 1.959964
-    return 1.0 + (z**2 + 1.0) / (4.0 * freedom) + (5.0 * z**4 + 16.0 * z**2 + 3.0) / (96.0 * freedom**2)
+    z2 = 1.959964**2
+    terms = (
+        (z2 + 1.0) / 4.0,
+        ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0,
+        (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0,
+        ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0) / 92_160.0,
+    )
+    return 1.0 + sum(term / freedom ** (k + 1) for k, term in enumerate(terms))
 
 
 def alike(values: Real) -> float:
@@ -63,15 +70,17 @@ def skew_frames(reference: Channel, ear: Channel, crosstalk_db: float | None) ->
 
     What leaks from one into the other pulls the two together by its share of the skew, which is in the uncertainty
     where the crosstalk is known (a level against the reference channel, as `crosstalk_db` of crosstalk.py gives it)."""
-    found = mean_of(_envelope_lags(reference, ear), LEAST_FRAMES)
+    found = mean_of(lags_between(reference, ear), LEAST_FRAMES)
     pull = 0.0 if crosstalk_db is None else abs(found.value) * 10.0 ** (crosstalk_db / 20.0)
     return Found(found.value, math.hypot(found.u, pull), found.n)
 
 
-def arrival_s(reference: Channel, ear: Channel, rate_hz: float) -> Found:
-    """From the reference to the ear through air, by the envelope that a latency is defined by, in s."""
-    found = mean_of(_envelope_lags(reference, ear), LEAST_FRAMES)
-    return Found(found.value / rate_hz, found.u / rate_hz, found.n)
+def arrival_s(reference: Channel, ear: Channel, rate_hz: float, skew_frames: Found | None) -> Found:
+    """From the reference to the ear through air, by the envelope that a latency is defined by, in s, without the skew
+    of the channels. None: it is taken as 0, with the uncertainty of a converter that nobody has looked at."""
+    found = mean_of(lags_between(reference, ear), LEAST_FRAMES)
+    skew = Found(0.0, CHANNEL_SKEW_S * rate_hz, 1) if skew_frames is None else skew_frames
+    return Found((found.value - skew.value) / rate_hz, math.hypot(found.u, skew.u) / rate_hz, found.n)
 
 
 def polarity(channel: Channel) -> Found | None:
@@ -121,7 +130,8 @@ def moved_frames(reference: Channel, ear: Channel) -> float | None:
     return leaps if leaps > max(0.5, 12.0 * scatter) else None
 
 
-def _envelope_lags(reference: Channel, ear: Channel) -> list[float]:
+def lags_between(reference: Channel, ear: Channel) -> list[float]:
+    """Ear after reference, in frames, of each stimulus that both have, by the envelope that a latency is defined by."""
     pairs = [(a, b) for a, b in zip(reference.stimuli, ear.stimuli, strict=True) if a is not None and b is not None]
     return [
         b.envelope_lag - a.envelope_lag for a, b in pairs if a.envelope_lag is not None and b.envelope_lag is not None

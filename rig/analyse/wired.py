@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rig.analyse.boardpulse import Pulses
 from rig.analyse.heard import Channel
 from rig.analyse.known import moved_frames
 
@@ -144,6 +145,39 @@ def check_air(reference: Channel, ear: Channel, air_frames: float) -> Miswired |
             "fix loudspeaker and microphone to something that does not move, and keep hands off",
         )
     return None
+
+
+def check_board(on_reference: Pulses, on_ear: Pulses, n_fired: int) -> Miswired | None:
+    """The board's pulse into the reference's input, its tone into the ear's."""
+    if len(on_reference.frames) == n_fired:
+        if len(on_ear.frames) == n_fired:
+            return Miswired(
+                Fault.WRONG_CABLE,
+                "the board's pulse is on both inputs",
+                "plug the board's tone into input {ear}, its pulse into input {ref}",
+            )
+        if on_ear.strangers:
+            return None
+        return Miswired(Fault.NOTHING_CONNECTED, "input {ear} hears nothing", "plug the board's tone into input {ear}")
+    if len(on_ear.frames) == n_fired:
+        return Miswired(
+            Fault.WRONG_CHANNEL,
+            "the board's pulse is on input {ear}, and not on input {ref}",
+            "exchange the plugs of pulse and tone, or the channels with --ref and --ear",
+        )
+    if on_reference.strangers > len(on_reference.frames):
+        return Miswired(
+            Fault.WRONG_CABLE,
+            "what is on input {ref} is no pulse",
+            "plug the board's pulse into input {ref} by a divider, its tone into input {ear}",
+        )
+    if on_reference.frames:
+        return Miswired(
+            Fault.TOO_NOISY,
+            f"{len(on_reference.frames)} pulses are on input {{ref}}, and the board fired {n_fired}",
+            "look for a loose contact, and for what else is plugged into input {ref}",
+        )
+    return Miswired(Fault.NOTHING_CONNECTED, "input {ref} hears nothing", "plug the board's pulse into input {ref}")
 
 
 def _by_cable(channel: Channel) -> bool:

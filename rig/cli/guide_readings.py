@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from rig.analyse.air import air_s, transducer_s
+from rig.analyse.clockrate import ClockRate
 from rig.analyse.crosstalk import Crosstalk, crosstalk_db
 from rig.analyse.heard import Channel, hear
-from rig.analyse.hostrate import HostRate, host_rate
+from rig.analyse.hostrate import host_rate
 from rig.analyse.known import Found, arrival_s, clip_dbfs, loop_frames, noise_dbfs, polarity, skew_frames
 from rig.analyse.spectrum import Real
+from rig.analyse.wander import allan_deviation
 from rig.analyse.wired import Miswired, check_air, check_limit, check_loop, check_open, check_split
 from rig.cli.guide_bench import Sized
 from rig.domain.calibration import QUANTITIES
 from rig.domain.records import StreamGrant
 from rig.domain.waveforms import ideal_waveform
+from rig.errors import MissingLibrary
 from rig.session import SessionRun, open_session
 from rig.session.read import MANIFEST, hash_file
 
@@ -43,7 +46,7 @@ class Reading:
     duration_s: float
     levels: tuple[tuple[Channel, Channel], ...]
     quiet: Real
-    rate: HostRate | None
+    rate: ClockRate | None
     crosstalk: Crosstalk | None
     lost: bool  # samples were lost
 
@@ -78,7 +81,7 @@ def read(folder: Path, wiring: str) -> Reading:
             duration_s=sum(run.source.n_frames / run.grant.rate_hz for run in runs),
             levels=tuple(levels),
             quiet=_quiet(first, (roles.ref, roles.ear)),
-            rate=host_rate(first.events.blocks, first.grant.rate_hz),
+            rate=host_rate(first.events.blocks, first.grant.rate_hz, first.events.gaps),
             crosstalk=crosstalk,
             lost=any(run.events.gaps for run in runs),
         )
@@ -198,6 +201,11 @@ def _clock(reading: Reading, given: Given) -> Figure:
         return Figure("sample_clock", None, None, why, "record again, with nothing else running")
     found = reading.rate.found
     both = Found(found.value, math.hypot(found.u, given.host_clock_u_ppm), found.n)
+    wander: tuple[tuple[float, float], ...]
+    try:
+        wander, note = allan_deviation(reading.rate), ""
+    except MissingLibrary as error:
+        wander, note = (), f"no wander in the record: {error.what}"
     return Figure(
         "sample_clock",
         None,
@@ -205,6 +213,8 @@ def _clock(reading: Reading, given: Given) -> Figure:
         floor_u=given.host_clock_u_ppm,
         because="the rate of the computer's own clock is not known better",
         remedy="have chrony or systemd-timesyncd keep the computer's clock for an hour, then calibrate again",
+        note=note,
+        wander=wander,
     )
 
 
@@ -213,9 +223,8 @@ def _transducer(reading: Reading, given: Given) -> Figure:
     if air is None or given.skew is None:
         why = "the skew between the inputs is not known"
         return Figure("transducer", None, None, why, "rig calibrate --device NAME --quantity channel_skew,transducer")
-    whole, skew_s = arrival_s(reading.reference, reading.ear, rate_hz), given.skew.value / rate_hz
-    skewed = Found(whole.value - skew_s, math.hypot(whole.u, given.skew.u / rate_hz), whole.n)
-    found = transducer_s(skewed, air)
+    whole = arrival_s(reading.reference, reading.ear, rate_hz, Found(given.skew.value, given.skew.u, 1))
+    found = transducer_s(whole, air)
     note = "" if found.value >= 0.0 else f"{1e3 * found.value:+.4f} ms was found, and no delay is below 0"
     return Figure(
         "transducer",

@@ -74,6 +74,13 @@ QUANTITIES: dict[str, Quantity] = {
             at_blocks=True,
         ),
         Quantity(
+            "board_offset",
+            "the board's tone behind its pulse",
+            "s",
+            "positive: the tone, after its filter, is later than the edge of its pulse; enters no latency",
+            enters=False,
+        ),
+        Quantity(
             "noise_floor",
             "noise of an input",
             "dbfs",

@@ -18,6 +18,9 @@ from rig.sim.paths import Paths, impulse_response
 from rig.sim.tones import LEAD_FRAMES, Rendered, Tone
 from rig.sim.world import CAUSE_EAR_NOISE, CAUSE_HUM, CAUSE_REF_NOISE, WorldSpec
 
+PULSE_SAMPLES = 32
+"""The board's pulse of 1 ms, in samples of its tone."""
+
 SNR_AMPLITUDE = 0.5
 """Signal-to-noise ratios are those of a chirp at this amplitude; another level moves them by as much."""
 
@@ -57,6 +60,7 @@ class Scene:
     def tone(self, start_s: float, samples: npt.NDArray[np.int8], rate_hz: float) -> Cancel:
         """The board will play `samples` from true time `start_s`; returns what cuts the tone off at a true time."""
         scaled = samples.astype(np.float64) / BOARD_FULL_SCALE
+        start_s += self.spec.tone_after_pulse_s
         return self._tell(Tone(len(self.tones), start_s, scaled, rate_hz, True, self._time.now_s, "mcu"))
 
     def play(self, wave: npt.NDArray[np.float32], start_s: float, rate_hz: float) -> Cancel:
@@ -105,16 +109,21 @@ class Scene:
     def render(self, first: int, count: int) -> tuple[Floats, Floats]:
         """Channels reference and ear in frames [first, first + count), before gain limits and quantisation."""
         self._render_due(first + count)
-        reference = self._reference_noise.read(first, count)
-        ear = self._ear_noise.read(first, count)
-        reference, ear = reference.copy(), ear.copy()
+        reference = self._reference_noise.read(first, count).copy()
+        ear = self._ear_noise.read(first, count).copy()
+        noises, limits = (reference, ear), (self.spec.reference_limit, self.spec.ear_limit)
+        # An amplifier clips the sound before its own noise comes on top.
+        sounds = [noise if limit is None else np.zeros(count) for noise, limit in zip(noises, limits, strict=True)]
         for rendered in self._reference:
-            rendered.add_to(reference, first)
+            rendered.add_to(sounds[0], first)
         for rendered in self._ear:
-            rendered.add_to(ear, first)
+            rendered.add_to(sounds[1], first)
         if self._system is not None:
-            self._system.add_to(ear, first)
-        self._add_hum(ear, first)
+            self._system.add_to(sounds[1], first)
+        self._add_hum(sounds[1], first)
+        for noise, sound, limit in zip(noises, sounds, limits, strict=True):
+            if limit is not None:
+                noise += np.clip(sound, -limit, limit)
         self._reference = [r for r in self._reference if r.end > first + count]
         self._ear = [r for r in self._ear if r.end > first + count]
         return reference, ear
@@ -134,7 +143,8 @@ class Scene:
         n_fft = fast_length(math.ceil(tone.length_s * rate) + 3 * LEAD_FRAMES + self._paths.tail_frames)
         spectrum = self.electrical(tone, rate, frame - base, n_fft)
         heard_from = math.ceil(self._audio.reading(tone.told_s))
-        recorded = impulse_response(spectrum * self._paths.reference(n_fft), n_fft)
+        on_reference = self._pulse(tone, rate, frame - base, n_fft) if self.spec.pulse_on_reference else spectrum
+        recorded = impulse_response(on_reference * self._paths.reference(n_fft), n_fft)
         self._reference.append(Rendered(base, recorded, heard_from))
         direct: Spectrum = spectrum * (self._paths.crosstalk_gain * converter(n_fft))
         if self.spec.leak_db is not None or self.spec.crosstalk_db is not None:
@@ -150,6 +160,13 @@ class Scene:
         """What drives channel 1 and the mouth alike, on a grid of `rate` true frames per second."""
         spectrum = tone.spectrum(rate, start_frame, n_fft)
         return spectrum * self._paths.board_output(n_fft) if tone.held else spectrum
+
+    def _pulse(self, tone: Tone, rate: float, start_frame: float, n_fft: int) -> Spectrum:
+        """The pulse of a firing, at the pin of its own: no filter, no PWM. The interface makes none."""
+        if tone.source != "mcu" or tone.undoes is not None:
+            return np.zeros(n_fft // 2 + 1, dtype=np.complex128)
+        high = Tone(tone.index, tone.start_s, np.ones(PULSE_SAMPLES), tone.rate_hz, True, tone.told_s, tone.source)
+        return high.spectrum(rate, start_frame - self.spec.tone_after_pulse_s * rate, n_fft)
 
     @cached_property
     def ear_sigma(self) -> float:

@@ -12,14 +12,15 @@ from rig.errors import UsageError
 from rig.sim.world import SPEED_OF_SOUND_M_S, WorldSpec
 
 CABLE_NOISE_DB = 70.0
-WIRINGS = ("open", "loop", "split", "limit", "air")
-_WITH_THE_WRONG_CABLE = {"loop": "split", "split": "loop", "limit": "loop"}
+WIRINGS = ("open", "loop", "split", "limit", "air", "board")
+_WITH_THE_WRONG_CABLE = {"loop": "split", "split": "loop", "limit": "loop", "board": "split"}
 
 
 def rewired(spec: WorldSpec, wiring: str, distance_m: float | None = None) -> dict[str, Any]:
     """The settings that change when the bench is wired for a step: nothing in the inputs (`open`), output to the
-    reference input (`loop`), to both (`split`), the same with the gain turned up (`limit`), or reference by cable and
-    a loudspeaker `distance_m` from the ear's microphone (`air`). Raises UsageError for another name.
+    reference input (`loop`), to both (`split`), the same with the gain turned up (`limit`), reference by cable and a
+    loudspeaker `distance_m` from the ear's microphone (`air`), or the board's pulse to the reference input and its
+    tone to the ear's (`board`). Raises UsageError for another name.
 
     A world with `cable_missing`, `wrong_cable`, `swapped` or `mic_speed_m_s` has a hand that does not do as it is told.
     """
@@ -66,6 +67,8 @@ def rewired(spec: WorldSpec, wiring: str, distance_m: float | None = None) -> di
     if wiring in ("split", "limit"):
         gain = 3.2 if wiring == "limit" else 1.0
         return {**plugged, "system": "line", "reference_level": gain * spec.reference_level}
+    if wiring == "board":
+        return {**plugged, "system": "line", "pulse_on_reference": True}
     assert distance_m is not None, "checked above"
     return {
         **still,

@@ -99,6 +99,8 @@ class WorldSpec:
     hum_hz: float = 50.0
     dc: float = 0.0
     channel_skew_s: float = 0.0  # positive: the ear's converter is later
+    reference_limit: float | None = None  # where the input's amplifier gives out, of full scale; None: not before 1
+    ear_limit: float | None = None
     bits: int = 24
     dead_ear: bool = False
     swapped: bool = False
@@ -106,6 +108,8 @@ class WorldSpec:
 
     # What goes wrong when somebody wires a step of a calibration (`wiring.py`), and an input with nothing in it.
     reference_open: bool = False
+    pulse_on_reference: bool = False  # the board's pulse by a divider, in the place of its tone
+    tone_after_pulse_s: float = 0.0  # the board's, at its pins
     cable_missing: bool = False
     wrong_cable: bool = False  # a Y-cable for a plain one, and a plain one for a Y-cable
     mic_speed_m_s: float = 0.0  # positive: the ear's microphone moves away while it is measured

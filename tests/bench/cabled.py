@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rig.acquire.board import Link
 from rig.analyse.heard import Channel, hear
 from rig.bench.calibration import calibration_plan
 from rig.bench.runner import run_plan
@@ -23,10 +24,19 @@ ROLES = ChannelRoles(ref=0, ear=1)
 AMPLITUDE = 0.5
 
 
-def wired(scenario: str, seed: int, wiring: str, distance_m: float | None = None, **settings: Any) -> SimBench:
-    """The scenario's bench, with `settings` of its own, as the hand of the simulated world wires it for a step."""
+def wired(
+    scenario: str,
+    seed: int,
+    wiring: str,
+    distance_m: float | None = None,
+    ear_snr_db: float | None = None,
+    **settings: Any,
+) -> SimBench:
+    """The scenario's bench, with `settings` of its own, as the hand of the simulated world wires it for a step;
+    `ear_snr_db`: with another noise on the ear's input than the hand leaves."""
     spec = find_scenario(scenario).world(settings)
-    return build_bench(scenario, seed, **{**settings, **rewired(spec, wiring, distance_m)})
+    noise = {} if ear_snr_db is None else {"snr_db": ear_snr_db}
+    return build_bench(scenario, seed, **{**settings, **rewired(spec, wiring, distance_m), **noise})
 
 
 @contextmanager
@@ -44,7 +54,10 @@ def recorded(bench: SimBench, wiring: str, count: int = 10, amplitude: float = A
             "runs_planned": len(plan.stimuli),
         }
         writer = SessionWriter.create(Path(folder) / "s", manifest, bench.time)
-        run_plan(plan, bench.audio, None, bench.system, bench.time, writer, lambda event, facts: None)
+        link = Link(bench.pipe, bench.time) if wiring == "board" else None
+        if link is not None:
+            writer.note(board=link.identify())
+        run_plan(plan, bench.audio, link, bench.system, bench.time, writer, lambda event, facts: None)
         session = open_session(Path(folder) / "s")
         try:
             yield session
