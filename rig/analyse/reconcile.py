@@ -124,6 +124,7 @@ def reconcile_run(
         resolution_s=part.resolution_s,
         frame_s=shape.frame_s,
         notes=tuple(dict.fromkeys((*marks.notes, *_said(found, rows if marks.own else [], marks.parts))))[:MOST_NOTES],
+        fillings_s=tuple(_filled_s(r, marks.parts[r.part], shape) for r in chosen) if because is None else (),
     )
 
 

@@ -58,11 +58,14 @@ def import_marks(
 def read_file(file: Path) -> Found:
     """What a file holds, whichever of the formats it is in. Raises BadInput for all else."""
     from rig.imports.opened import documents
+    from rig.imports.otlp import is_otlp, read_otlp
     from rig.imports.webrtc import is_dump, read_dump
 
     values = documents(file)
     if len(values) == 1 and is_dump(values[0]):
         return read_dump(values[0], file.name)
+    if is_otlp(values):
+        return read_otlp(values, file.name)
     raise BadInput(
         f"{file.name} is JSON, but neither of webrtc-internals nor of OTLP",
         "an object with PeerConnections, or with resourceSpans",

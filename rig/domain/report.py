@@ -214,6 +214,18 @@ class ColdStart:
 
 
 @dataclass(frozen=True, slots=True)
+class StageFrame:
+    """The frame that carried the beginning of a trial's sound. `stages_s`: its value of each row of the table, None
+    where that is not of single trials. `filled_s`: how long the sound waited for the frame to be complete; None: not
+    known, so that nothing says at what time of the trial the software had it."""
+
+    trial: int
+    seq: int
+    filled_s: float | None
+    stages_s: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StageTable:
     """Who owns each part of the latency. `rows` in the order of the sound's way; `hidden`: capture and output together.
 
@@ -238,7 +250,7 @@ class StageTable:
     frame_s: float | None  # length of the frames, where all have one
     no_split_because: str | None
     missing: tuple[tuple[int, tuple[int, ...]], ...]  # (run, its accepted trials without a frame)
-    carriers: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]  # (run, its (trial, seq))
+    carriers: tuple[tuple[int, tuple[StageFrame, ...]], ...]  # (run, its frames)
     cold: tuple[ColdStart, ...]
     words: tuple[str, ...]
     notes: tuple[str, ...]

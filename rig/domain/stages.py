@@ -53,7 +53,8 @@ class RunStages:
     `carriers`: (trial, seq of the frame that carried its beginning). `missing`: trials to which no frame was found, or
     more than one. `residuals_s`: latency minus the stages' sum, trial by
     trial. `hidden`: capture and output together where they are apart too. `tie`: how the marks' clock was tied to the
-    host's ("boot", "exchanges", None); `no_split_because` is None exactly where capture and output are apart.
+    host's ("boot", "exchanges", None); `no_split_because` is None exactly where capture and output are apart, and then
+    `fillings_s` has for each carrier how long the sound waited for it to be complete, half of it where no mark says.
     """
 
     run: int
@@ -68,3 +69,4 @@ class RunStages:
     resolution_s: float | None  # of the marks
     frame_s: float | None
     notes: tuple[str, ...] = ()
+    fillings_s: tuple[float, ...] = ()

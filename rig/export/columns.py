@@ -84,5 +84,30 @@ STAGES = Table(
         Column("u95_s", "number", "half length of the 95 % interval of the median"),
         Column("claimed_s", "number", "what software or driver claim for it"),
         Column("undeclared_s", "number", "true minus claimed: the hidden delay"),
+        Column("claimed_by", "text", "whose claim it is"),
+        Column("distinguishable", "flag", "`undeclared_s` is further from 0 than `u95_s`"),
+        Column("low_s", "number", "lower end of the 95 % interval of the median"),
+        Column("high_s", "number", "its upper end"),
+        Column("p95_s", "number", "95th percentile; null where there are too few values"),
+        Column("runs_apart_s", "number", "range of the medians of the runs"),
+        Column("n_values", "integer", "values behind the row"),
+    ),
+)
+
+STAGE_TRIALS = Table(
+    "stage_trials",
+    (
+        *MEASUREMENT,
+        Column("run", "integer", "start of the system under test, from 1", always=True),
+        Column("trial", "integer", "stimulus in the run, from 0", always=True),
+        Column(
+            "seq", "integer", "the frame that carried the beginning of its sound, as the marks number it", always=True
+        ),
+        Column("stage", "text", "name of the stage", always=True),
+        Column("by", "text", "who saw it, as in `stages`", always=True),
+        Column(
+            "value_s", "number", "how long this stage took in this trial; negative ones keep their sign", always=True
+        ),
+        Column("begun_s", "number", "when it began, after the stimulus at the reference; null where nothing says when"),
     ),
 )

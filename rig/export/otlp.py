@@ -1,8 +1,9 @@
 """A measurement as OpenTelemetry spans: one OTLP/JSON export request, which any collector reads.
 
 One trace for a measurement: the measurement, in it its runs, in them a span `mouth to ear` from the stimulus to the
-first arrival for every accepted trial. A refused trial has no end and so no span: it is an event of its run, with its
-reason.
+first arrival for every accepted trial, and in that one span for each stage of the frame that carried the sound, where
+marks were joined with the measurement and the stage has a place in time. A refused trial has no end and so no span: it
+is an event of its run, with its reason.
 Identities follow from the session, so that the same measurement exported twice is the same trace.
 Method: opentelemetry-proto 1.x, `ExportTraceServiceRequest` in its JSON mapping (hexadecimal identities, 64-bit
 integers as text).
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from rig.export.timeline import RunOnTime, TrialOnTime, heading, runs_on_time
+from rig.export.timeline import RunOnTime, StageOnTime, TrialOnTime, heading, runs_on_time
 
 Json = dict[str, Any]
 
@@ -61,7 +63,9 @@ class _Maker:
             span = self._span(where, "measurement", where, run.begun_s, run.ended_s, facts)
             span["events"] = [self._refusal(trial) for trial in run.trials if trial.arrived_s is None]
             spans.append(span)
-            spans += [self._heard(run, trial) for trial in run.trials if trial.arrived_s is not None]
+            for trial in run.trials:
+                if trial.arrived_s is not None:
+                    spans += [self._heard(run, trial), *self._stages(run, trial)]
         return spans
 
     def _heard(self, run: RunOnTime, trial: TrialOnTime) -> Json:
@@ -69,7 +73,29 @@ class _Maker:
         names = ("latency_s", "u_s", "snr_db", "polarity", "note")
         facts = {"run": run.run, "trial": trial.index, **{name: trial.facts[name] for name in names}}
         end_s = trial.stimulus_s + trial.facts["latency_s"]
-        return self._span(own, f"run {run.run}", "mouth to ear", trial.stimulus_s, end_s, facts)
+        frame = trial.frame
+        if frame is not None:
+            facts["seq"] = frame.seq
+            facts |= {f"{s.name}_s": s.length_s for s in frame.stages if s.begun_s is None}
+        span = self._span(own, f"run {run.run}", "mouth to ear", trial.stimulus_s, end_s, facts)
+        negative = [] if frame is None else [s for s in frame.stages if s.begun_s is not None and s.length_s < 0.0]
+        if frame is not None and negative:
+            span["events"] = [self._negative(stage, frame.seq) for stage in negative]
+        return span
+
+    def _stages(self, run: RunOnTime, trial: TrialOnTime) -> Iterator[Json]:
+        """A span for each stage with a place in time. A negative one cannot be a span: it is an event of its trial."""
+        own, frame = f"run {run.run} trial {trial.index}", trial.frame
+        for stage in () if frame is None else frame.stages:
+            if frame is not None and stage.begun_s is not None and stage.length_s >= 0.0:
+                facts = {"run": run.run, "trial": trial.index, "seq": frame.seq, **_told(stage)}
+                facts["frame_ms"] = None if frame.length_s is None else 1e3 * frame.length_s
+                name = " ".join([own, stage.name, stage.part or ""])
+                yield self._span(name, own, stage.name, stage.begun_s, stage.begun_s + stage.length_s, facts)
+
+    def _negative(self, stage: StageOnTime, seq: int) -> Json:
+        facts = _own({"seq": seq, **_told(stage)})
+        return {"timeUnixNano": self._at(stage.begun_s or 0.0), "name": "negative stage", "attributes": facts}
 
     def _refusal(self, trial: TrialOnTime) -> Json:
         facts = {"trial": trial.index, "reason": trial.facts["reason"], "note": trial.facts["note"]}
@@ -102,6 +128,11 @@ def _origin_ns(started: str | None) -> int:
         return UNDATED_NS
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return max(UNDATED_NS, round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e3) * 1_000_000)
+
+
+def _told(stage: StageOnTime) -> Json:
+    facts = {"stage": stage.name, "part": stage.part, "seen_by": stage.by}
+    return {**facts, "length_s": stage.length_s, "claimed_s": stage.claimed_s}
 
 
 def _own(facts: Json) -> list[Json]:

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-from rig.export.columns import MEASUREMENT, STAGES, TRIALS, Table
+from rig.export.columns import MEASUREMENT, STAGE_TRIALS, STAGES, TRIALS, Table
+from rig.export.timeline import AFTER, runs_on_time
 
 Document = dict[str, Any]
 Row = list[Any]
@@ -35,15 +36,40 @@ def stage_rows(document: Document) -> list[Row]:
     """One row for each stage, in the order of `STAGES.columns`; none where the measurement has no stages."""
     common = _measurement(document)
     return [
-        [{**common, **stage}.get(column.name) for column in STAGES.columns] for stage in document.get("stages") or []
+        [{**common, **stage, "n_values": stage.get("n")}.get(column.name) for column in STAGES.columns]
+        for stage in document.get("stages") or []
     ]
 
 
+def stage_trial_rows(document: Document) -> list[Row]:
+    """One row for each stage of each trial whose frame was found, in the order of `STAGE_TRIALS.columns`. A frame's
+    filling, which is in two places, is one row that begins with the first of them."""
+    common, rows = _measurement(document), []
+    for run in runs_on_time(document):
+        for trial in run.trials:
+            if trial.frame is None:
+                continue
+            for stage in trial.frame.stages:
+                if stage.part == AFTER:
+                    continue
+                values = {
+                    **common,
+                    "run": run.run,
+                    "trial": trial.index,
+                    "seq": trial.frame.seq,
+                    "stage": stage.name,
+                    "by": stage.by,
+                    "value_s": stage.length_s if stage.part is None else trial.frame.length_s,
+                    "begun_s": None if stage.begun_s is None else round(stage.begun_s - trial.stimulus_s, 10),
+                }
+                rows.append([values[column.name] for column in STAGE_TRIALS.columns])
+    return rows
+
+
 def tables_of(document: Document) -> list[tuple[Table, list[Row]]]:
-    """The tables that a measurement has, with their rows: always trials, and stages where there are any."""
-    tables = [(TRIALS, trial_rows(document))]
-    stages = stage_rows(document)
-    return [*tables, (STAGES, stages)] if stages else tables
+    """The tables that a measurement has, with their rows: always trials, and those of stages where there are any."""
+    more = [(STAGES, stage_rows(document)), (STAGE_TRIALS, stage_trial_rows(document))]
+    return [(TRIALS, trial_rows(document)), *((table, rows) for table, rows in more if rows)]
 
 
 def to_csv(table: Table, rows: Iterable[Row]) -> str:

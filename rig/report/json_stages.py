@@ -35,7 +35,8 @@ def reconciliation(table: StageTable | None) -> Json | None:
         "frame_s": table.frame_s,
         "not_split_because": table.no_split_because,
         "carriers": [
-            {"run": run, "frames": [{"trial": trial, "seq": seq} for trial, seq in own]} for run, own in table.carriers
+            {"run": run, "frames": [{**asdict(frame), "stages_s": list(frame.stages_s)} for frame in own]}
+            for run, own in table.carriers
         ],
         "missing": [{"run": run, "trials": list(trials)} for run, trials in table.missing],
         "cold_start": [asdict(cold) for cold in table.cold],

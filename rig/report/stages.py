@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rig.domain.records import RunAnalysis
-from rig.domain.report import ColdStart, RunStage, StageRow, StageTable
+from rig.domain.report import ColdStart, RunStage, StageFrame, StageRow, StageTable
 from rig.domain.stages import RunStages, StageSample
 from rig.report.stage_words import stage_words
 from rig.report.statistics import RunSample, pooled_statistics, run_statistics
@@ -65,7 +65,7 @@ def stage_table(runs: Sequence[RunStages], latencies_s: dict[int, dict[int, floa
         frame_s=lengths.pop() if len(lengths := {r.frame_s for r in chosen}) == 1 else None,
         no_split_because=None if apart else chosen[0].no_split_because,
         missing=tuple((r.run, r.missing) for r in runs if r.missing and r.run in latencies_s),
-        carriers=tuple((r.run, r.carriers) for r in chosen),
+        carriers=tuple((r.run, _frames(r)) for r in chosen),
         cold=_cold(chosen),
         words=(),
         notes=_notes(runs, chosen),
@@ -88,6 +88,15 @@ def _is_enough(run: RunStages) -> bool:
 def _trials(run: RunStages) -> tuple[int, ...]:
     """The trials that the run's stages speak of: those of its rig stages, which are always of single trials."""
     return next(s.trials for s in reversed(run.samples) if s.trials)
+
+
+def _frames(run: RunStages) -> tuple[StageFrame, ...]:
+    by_trial = [dict(zip(s.trials, s.values_s, strict=True)) if s.trials else {} for s in run.samples]
+    fillings: Sequence[float | None] = run.fillings_s or (None,) * len(run.carriers)
+    return tuple(
+        StageFrame(trial, seq, filled_s, tuple(own.get(trial) for own in by_trial))
+        for (trial, seq), filled_s in zip(run.carriers, fillings, strict=True)
+    )
 
 
 def _row(samples: Sequence[StageSample], runs: Sequence[RunStages], resolution_s: float | None) -> StageRow:

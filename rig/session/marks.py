@@ -81,7 +81,7 @@ def read_marks(path: Path, *, strict: bool = False) -> Marks:
             "lines with seq and t_… fields, or claims, after a header",
             "check that the system writes marks: docs/marks.md",
         )
-    return Marks(tuple(parts), n_bad, tuple(notes))
+    return Marks(tuple(parts), n_bad, tuple(dict.fromkeys(notes)))
 
 
 def _builder(builders: list[PartBuilder], header: Header, line: int) -> PartBuilder:

@@ -59,6 +59,13 @@ def test_each_stage_is_what_it_was(
     told = document["reconciliation"]
     frames = {run["run"]: [s["seq"] for s in run["stimuli"]] for run in truth["runs"]}
     assert {c["run"]: [f["seq"] for f in c["frames"]] for c in told["carriers"]} == frames
+    stimuli = {run["run"]: run["stimuli"] for run in truth["runs"]}
+    for run in told["carriers"]:
+        for frame in run["frames"]:
+            true = stimuli[run["run"]][frame["trial"]]["stage_s"]
+            own = dict(zip(rows, frame["stages_s"], strict=True))
+            assert all(own[n] == pytest.approx(true[n], abs=2.2 * grid_s + 1e-8) for n in ("encode", "network", "play"))
+            assert 0.0 <= frame["filled_s"] <= own["frame_fill"]
     assert told["residual_low_s"] <= told["residual_s"] <= told["residual_high_s"]
     assert abs(told["trial_residual_s"]) < 2e-5 + grid_s, "trial by trial the stages add up"
     both = rows["capture"]["median_s"] + rows["output"]["median_s"]

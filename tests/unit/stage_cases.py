@@ -62,6 +62,7 @@ def report_with_stages(
                 half_width_s=HALF_WIDTH_S,
                 resolution_s=None,
                 frame_s=0.020,
+                fillings_s=(0.007,) * trials,
             )
         )
     return summarise(analyses, facts, stage_table_of(found, analyses))

@@ -8,20 +8,23 @@ import io
 import json
 import re
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from report_cases import FACTS, FILE_FACTS, jittering_runs, refused, run_of
+from stage_cases import CALL, document_with_stages
 
 from rig.domain.records import BenchKind, Reason, RunAnalysis, Trial
 from rig.domain.report import MeasurementFacts
-from rig.export.columns import MEASUREMENT, STAGES, TRIALS, Table
+from rig.export.columns import MEASUREMENT, STAGE_TRIALS, STAGES, TRIALS, Table
 from rig.export.otlp import UNDATED_NS, otlp_spans
 from rig.export.parquet import write_parquet
-from rig.export.perfetto import LANES, perfetto_trace
-from rig.export.tables import stage_rows, tables_of, to_csv, trial_rows
+from rig.export.perfetto import HIDDEN, LANES, SOFTWARE, perfetto_trace
+from rig.export.tables import stage_rows, stage_trial_rows, tables_of, to_csv, trial_rows
 from rig.report.render_json import render_json
 from rig.report.summary import summarise
 
@@ -58,7 +61,26 @@ def all_documents() -> dict[str, dict[str, Any]]:
         "nothing": document([run_of([Reason.NO_ARRIVAL] * 4, levels=None, stimulus=None)], FILE_FACTS),
         "no runs": document([], FACTS),
         "slow": document([run_of([5.5, 5.4, 0.3, 5.6, 5.5, 5.6])], FACTS),
+        "staged": staged(),
+        "slow stages": staged({**CALL, "network": (5.0, 0.3), "output": (-0.002, 2e-5)}),
+        "not apart": not_apart(),
     }
+
+
+def staged(stages: dict[str, tuple[float, float]] = CALL) -> dict[str, Any]:
+    """Three runs whose frames all wait 7 ms to be complete."""
+    found: dict[str, Any] = document_with_stages(np.random.default_rng(5), stages, facts=DATED)
+    return found
+
+
+def not_apart() -> dict[str, Any]:
+    """The same without a place in time for the frames, and one trial without a frame."""
+    found = staged()
+    told = found["reconciliation"]["carriers"]
+    del told[0]["frames"][3]
+    for frame in (frame for run in told for frame in run["frames"]):
+        frame["filled_s"] = None
+    return found
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -97,8 +119,8 @@ def test_every_field_of_a_trial_has_a_column() -> None:
 
 
 def test_names_say_their_units() -> None:
-    units = r"_(s|db|hz)$|^(run|trial|reference_frame|polarity|z|coherence)$"
-    for column in (*TRIALS.columns, *STAGES.columns):
+    units = r"_(s|db|hz)$|^(run|trial|seq|n_values|reference_frame|polarity|z|coherence)$"
+    for column in (*TRIALS.columns, *STAGES.columns, *STAGE_TRIALS.columns):
         assert (column.type in ("integer", "number")) == bool(re.search(units, column.name)), column.name
 
 
@@ -132,7 +154,23 @@ def test_stages_have_a_row_each_and_no_table_where_there_are_none() -> None:
     assert [r["session"] for r in rows] == ["0123456789ab"] * 2
 
 
-@pytest.mark.parametrize("table", [TRIALS, STAGES], ids=lambda table: table.name)
+def test_stages_of_each_trial_add_up_to_its_latency() -> None:
+    found = staged()
+    rows = read_csv(to_csv(STAGE_TRIALS, stage_trial_rows(found)))
+    latency = {(r["run"], t["index"]): t["latency_s"] for r in found["runs"] for t in r["trials"]}
+    for (run, trial), latency_s in latency.items():
+        own = [r for r in rows if (r["run"], r["trial"]) == (str(run), str(trial))]
+        assert [r["stage"] for r in own] == list(CALL)
+        assert sum(float(r["value_s"]) for r in own) == pytest.approx(latency_s, abs=1e-9)
+        assert {r["seq"] for r in own} == {str(10 * trial)}
+        filled = own[0]["value_s"], own[2]["begun_s"]
+        assert float(filled[1]) - float(filled[0]) == pytest.approx(0.007, abs=1e-9)
+    bare = read_csv(to_csv(STAGE_TRIALS, stage_trial_rows(not_apart())))
+    assert len(bare) == len(rows) - len(CALL)
+    assert {r["begun_s"] for r in bare} == {""}
+
+
+@pytest.mark.parametrize("table", [TRIALS, STAGES, STAGE_TRIALS], ids=lambda table: table.name)
 def test_the_page_has_the_columns(table: Table) -> None:
     page = (DOCS / "exports.md").read_text(encoding="utf-8")
     common = "".join(f"| `{c.name}` | {c.type} | {c.meaning} |\n" for c in MEASUREMENT)
@@ -183,7 +221,7 @@ def test_slices_of_a_track_do_not_overlap(name: str) -> None:
 
 def test_slow_latencies_get_lanes() -> None:
     events = json.loads(perfetto_trace(all_documents()["slow"]))["traceEvents"]
-    assert {e["tid"] for e in events if e["ph"] == "X"} == {2, LANES + 1, LANES + 2}
+    assert {e["tid"] for e in events if e["ph"] == "X"} == {2, LANES + 2, 2 * LANES + 2}
 
 
 def test_the_trace_shows_each_trial_where_it_was_heard() -> None:
@@ -195,6 +233,47 @@ def test_the_trace_shows_each_trial_where_it_was_heard() -> None:
     assert refusals == [(1, "no_arrival", 2), (1, "ambiguous", 4), (2, "leak", 1), (2, "leak", 2)]
     assert sum(e["name"] == "stimulus" for e in events) == 8
     assert sum(e["name"] == "first arrival" for e in events) == 4
+
+
+def test_stages_of_a_trial_follow_each_other_from_mouth_to_ear() -> None:
+    events = [e for e in json.loads(perfetto_trace(staged()))["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
+    names = {2: "heard", SOFTWARE: "software", HIDDEN: "hidden"}
+    assert all(e["cat"] == names[e["tid"]] for e in events)
+    assert {e["name"] for e in events if e["tid"] == HIDDEN} == {"capture", "output"}
+    for whole in (e for e in events if e["name"] == "mouth to ear"):
+        seq = whole["args"]["seq"]
+        own = [e for e in events if e["tid"] != 2 and e["args"]["trial"] == whole["args"]["trial"]]
+        assert [e["name"] for e in own] == ["capture", "frame_fill", "network", "play", "frame_fill", "output"]
+        assert [e["args"]["part"] for e in own if "part" in e["args"]] == ["before t_capture", "after t_first_play"]
+        assert {e["args"]["seq"] for e in own} == {seq}
+        assert own[0]["ts"] == whole["ts"]
+        assert own[1]["dur"] == pytest.approx(7e3, abs=0.2)
+        for one, other in pairwise(own):
+            assert one["ts"] + one["dur"] == other["ts"], "to the bit: neither overlap nor gap"
+        assert own[-1]["ts"] + own[-1]["dur"] == pytest.approx(whole["ts"] + whole["dur"], abs=0.2)
+        assert own[0]["args"]["claimed_s"] == 0.005
+
+
+def test_a_negative_stage_is_a_moment_that_says_so() -> None:
+    found = all_documents()["slow stages"]
+    events = json.loads(perfetto_trace(found))["traceEvents"]
+    negative = [e for e in events if e["name"] == "output, negative"]
+    assert len(negative) == 36
+    assert all(e["ph"] == "i" and e["args"]["length_s"] < 0 for e in negative)
+    told = [e for span in spans_of(found) for e in span.get("events", ()) if e["name"] == "negative stage"]
+    assert len(told) == 36
+
+
+def test_stages_without_a_place_in_time_are_not_drawn() -> None:
+    found = all_documents()["not apart"]
+    events = json.loads(perfetto_trace(found))["traceEvents"]
+    whole = [e["args"] for e in events if e["ph"] == "X"]
+    assert {e["name"] for e in events if e["ph"] == "X"} == {"mouth to ear"}
+    assert ["play_s" in args for args in whole[:5]] == [True, True, True, False, True]
+    spans = spans_of(found)
+    assert {span["name"] for span in spans} == {"measurement", "run 1", "run 2", "run 3", "mouth to ear"}
+    facts = [{a["key"]: a["value"] for a in span["attributes"]} for span in spans]
+    assert facts[2]["rig.play_s"]["doubleValue"] == found["reconciliation"]["carriers"][0]["frames"][0]["stages_s"][3]
 
 
 def test_a_run_without_a_known_start_says_so() -> None:
