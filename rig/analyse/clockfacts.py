@@ -31,7 +31,8 @@ def clock_facts(
     output_s = _output(analysis, source, reference_channel, evidence)
     if clocks is None:
         return _facts(None, None, evidence, "no board answered: nothing compares the clocks", 0.0, output_s)
-    return _facts(clocks.fit, clocks.onset, evidence, clocks.fit.refusal, clocks.rate_hz, output_s)
+    onset = clocks.onset if clocks.untied is None else None  # without it nothing is placed in host time
+    return _facts(clocks.fit, onset, evidence, clocks.fit.refusal or clocks.untied, clocks.rate_hz, output_s)
 
 
 def _facts(

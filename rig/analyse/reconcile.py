@@ -99,7 +99,8 @@ def reconcile_run(
     rows = _rows(marks.parts, maps, shape, len(physics.trials))
     if not rows:
         return None
-    found, because = _carriers(physics, marks.parts, maps, rows, shape, marks.own)
+    open_because = NO_BOARD if clocks is None or clocks.untied is None else clocks.untied
+    found, because = _carriers(physics, marks.parts, maps, rows, shape, marks.own, open_because)
     carried = [k for k, t in enumerate(physics.trials) if t.index in found.rows]
     chosen = [found.rows[physics.trials[k].index] for k in carried]
     part = _main_part(marks.parts, chosen or rows)
@@ -192,10 +193,10 @@ def _carriers(
     rows: Sequence[Row],
     shape: _Shape,
     own: bool,
+    because: str,
 ) -> tuple[Found, str | None]:
     """The frames of the trials, and why capture and output cannot be told apart; None: they can. `own`: the rows are
-    surely of this run, so that one of them carried each sound."""
-    because = NO_BOARD
+    surely of this run, so that one of them carried each sound. `because`: why, where the recording is not tied."""
     if physics.sound is not None and physics.heard is not None:
         tied = [row for row in rows if not math.isnan(row.first_host_s)]
         if not tied:

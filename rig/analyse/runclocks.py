@@ -19,16 +19,18 @@ SHAPE_S = 20e-6
 
 @dataclass(frozen=True, slots=True)
 class RunClocks:
-    """The fit of a run, and where its stimuli begin; `onset` None: not known to a fraction of a frame."""
+    """The fit of a run, and where its stimuli begin; `onset` None: not known to a fraction of a frame. `untied`: why
+    the recording has no place in host time though its rate is known."""
 
     fit: ClockFit
     onset: Onset | None
     rate_hz: float
+    untied: str | None = None
 
     def host_of(self, reference_frames: Floats) -> Mapped | None:
         """Host time of the first sample of the stimuli at these reference frames, shape (n,), or of sounds so much
         later; None where the recording is not tied to host time."""
-        if self.onset is None or self.fit.flywheel is None or not self.fit.windows:
+        if self.untied is not None or self.onset is None or self.fit.flywheel is None or not self.fit.windows:
             return None
         extra_s = COVER * self.onset.u_frames / self.rate_hz + SHAPE_S
         found = self.fit.audio_host((reference_frames + self.onset.frames) / self.rate_hz)
@@ -59,7 +61,7 @@ def run_clocks(
         onset = find_onset(source, reference_channel, pulses.frames, kind, rate, by_board=True)
         heard = heard + (0.0 if onset is None else onset.frames / source.rate_hz)
     fit = fit_clocks(evidence.exchanges, evidence.tick_rate_hz, pulses.ticks[: len(heard)], heard.tolist())
-    return RunClocks(fit, onset, float(source.rate_hz))
+    return RunClocks(fit, onset, float(source.rate_hz), evidence.untied)
 
 
 def _pulses(analysis: RunAnalysis, evidence: ClockEvidence) -> _Pulses:

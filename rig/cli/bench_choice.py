@@ -19,6 +19,7 @@ from rig.domain.calibration import DeviceIdentity
 from rig.domain.records import BenchKind
 from rig.domain.seams import AudioBackend, BytePipe, HostTime, MarksSource, SystemUnderTest
 from rig.errors import BenchNotReady, UsageError
+from rig.virtual.bench import BENCH_VARIABLE, BOARD_LATE_S
 
 if TYPE_CHECKING:
     from rig.sim.alive import Living
@@ -62,6 +63,7 @@ class ChosenBench:
     truth: Callable[[], dict[str, Any]] | None
     identity: DeviceIdentity
     marks: MarksSource | None = None
+    board_late_s: float = 0.0  # at most so long after the board has fired is its sound on the recording
 
 
 def is_listen(marks: str) -> bool:
@@ -112,8 +114,6 @@ def open_backend(name: str, time: HostTime, plays: bool, chatter: Chatter | None
 
 def real_kind() -> BenchKind:
     """Hardware, unless this program runs inside a virtual bench, which says so in the environment."""
-    from rig.virtual.bench import BENCH_VARIABLE
-
     return BenchKind.VIRTUAL if os.environ.get(BENCH_VARIABLE) else BenchKind.HARDWARE
 
 
@@ -160,6 +160,7 @@ def _real(options: BenchOptions, chatter: Chatter | None) -> ChosenBench:
         truth=None,
         identity=identify(real_kind().value, chosen.name, chosen.host_api),
         marks=marks,
+        board_late_s=BOARD_LATE_S if real_kind() is BenchKind.VIRTUAL and pipe is not None else 0.0,
     )
 
 

@@ -86,7 +86,7 @@ def make_plan(options: MeasureOptions, bench: ChosenBench) -> BenchPlan:
         ),
         mode=options.mode,
         blank=options.blank,
-        tail_s=latency_s,
+        tail_s=latency_s + bench.board_late_s,
         response_s=min(latency_s, 1.0),
     )
     check_plan(plan, has_board=bench.pipe is not None)

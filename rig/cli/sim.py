@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rig.cli.sim_board import board
+
 sim_app = typer.Typer(help="The simulated bench: scenarios, their truth, the emulated board.", no_args_is_help=True)
+sim_app.command("board")(board)
 
 WIDTH = 80
 
@@ -46,54 +47,6 @@ def show(
             print(f"  {line}")
     print("\nThe latency of each stimulus is drawn as it is played; rig measure writes it to")
     print("truth.json of the session.")
-
-
-@sim_app.command("board")
-def board(
-    link: Annotated[
-        Path | None, typer.Option("--link", metavar="PATH", help="where its port appears; a place of its own")
-    ] = None,
-    image: Annotated[
-        Path | None, typer.Option("--image", metavar="FILE", help="another image than the one that came with rig")
-    ] = None,
-    ppm: Annotated[
-        float, typer.Option("--ppm", min=-5000.0, max=5000.0, metavar="PPM", help="how fast its clock is")
-    ] = 0.0,
-    reset: Annotated[bool, typer.Option("--reset/--no-reset", help="opening the port resets it, as on an Uno")] = True,
-) -> None:
-    """Run the firmware on an emulated board in real time, until Ctrl-C.
-
-    Prints the path of its port, which any program may open like a board's:
-    rig measure --device sim --port PATH.
-    """
-    import signal
-
-    from rig.errors import BadInput
-    from rig.firmware.images import emulator_command
-    from rig.sim.paced import PacedBoard
-
-    command = emulator_command()
-    if image is not None:
-        if not image.is_file():
-            raise BadInput(
-                f"there is no image {image}", "a firmware image in Intel HEX", "rig firmware build makes one"
-            )
-        command[-1] = str(image)
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)  # all of them clean up
-    running = PacedBoard(command, link, ppm=ppm, resets=reset)
-    try:
-        with running:
-            print(running.path, flush=True)
-            running.wait()
-    except KeyboardInterrupt:
-        pace = running.pace
-        if pace is not None:
-            print(
-                f"rig: the board ran for {pace.ran_s:.1f} s, took {pace.cpu_s / pace.ran_s:.0%} of a processor"
-                f" and was at most {pace.behind_s * 1e3:.1f} ms late",
-                file=sys.stderr,
-            )
 
 
 def _facts(value: Any) -> Iterator[str]:

@@ -9,22 +9,41 @@ from typing import Annotated
 
 import typer
 
+from rig.cli.options import one_of
+
 virtual_app = typer.Typer(
     help="The virtual bench: a private sound server with an interface, a mouth, a microphone, a speaker.",
     no_args_is_help=True,
 )
 
+BOARDS = ("uno",)
+"""Those whose emulators keep pace with the real clock."""
+
 Kind = Annotated[str, typer.Option("--kind", metavar="pulse|jack", help="which sound server: pulse or jack")]
 
 
 @virtual_app.command("up")
-def up(kind: Kind = "pulse") -> None:
+def up(
+    kind: Kind = "pulse",
+    board: Annotated[
+        str | None, typer.Option("--board", metavar="uno", help="also start this board, emulated, at the mouth")
+    ] = None,
+) -> None:
     """Start the bench, unless it is up, and print what to export to be inside: eval "$(rig virtual up)"."""
     from rig.acquire.link import SystemTime
     from rig.virtual import bench
 
-    found = bench.up(kind, SystemTime())
+    command = None
+    if board is not None:
+        from rig.firmware.images import emulator_command
+
+        one_of("--board", board, BOARDS)
+        emulator_command()  # compiled here where it is not there yet, so that what is missing is said here
+        command = [sys.executable, "-c", "from rig.cli.main import run; run()", "sim", "board"]
+    found = bench.up(kind, SystemTime(), board=command)
     inside = "rig virtual run" + ("" if kind == "pulse" else f" --kind {kind}")
+    if found.board is not None:
+        _say(f"its board is at {found.board}")
     _say(f"the virtual bench is {'up' if found.fresh else 'already up'}; in one line: {inside} -- COMMAND")
     for name, value in found.environment.items():
         print(f"export {name}={shlex.quote(value)}")
@@ -50,6 +69,9 @@ def status(kind: Kind = "pulse") -> None:
         print(f"process    {each.name}, number {each.pid}")
     for role, name in bench.roles(kind):
         print(f"{role:<10} {name}")
+    if found.board is not None:
+        print(f"board      {found.board}")
+        print(f"           {found.board_says}")
 
 
 @virtual_app.command("run", context_settings={"allow_interspersed_args": False})

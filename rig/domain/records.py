@@ -244,6 +244,7 @@ class ClockEvidence:
     blocks: tuple[BlockArrival, ...] = ()
     scheduled: tuple[tuple[int, int], ...] = ()
     kind: str | None = None  # of the stimulus, as planned
+    untied: str | None = None  # why a tone is not where its stamp is: rates can be compared then, and times cannot
 
 
 @dataclass(frozen=True, slots=True)

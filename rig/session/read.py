@@ -33,6 +33,11 @@ EVENTS = "events.jsonl"
 MARKS = "marks.jsonl"
 TRUTH = "truth.json"
 
+PLAYED_LATE = (
+    "the emulated board is heard some time after its pins, and nobody measures how long: rates are compared,"
+    " times are not"
+)
+
 
 @dataclass(frozen=True)
 class SessionRun:
@@ -42,6 +47,7 @@ class SessionRun:
     events: RunEvents
     roles: ChannelRoles
     cut_short: bool  # the run was never closed: it ends where the recording was killed
+    bench: BenchKind = BenchKind.HARDWARE
 
     @property
     def number(self) -> int:
@@ -121,6 +127,7 @@ class SessionRun:
             blocks=tuple(self.events.blocks),
             scheduled=tuple((item.index, item.frame) for item in self.events.scheduled),
             kind=self.plan.kind,
+            untied=PLAYED_LATE if fired and self.bench is BenchKind.VIRTUAL else None,
         )
 
     def _fired(self) -> tuple[StimulusFired, ...] | None:
@@ -290,7 +297,8 @@ def open_session(path: str | Path) -> Session:
     ]
     runs, blank = [], None
     for entry in sorted(manifest.runs, key=lambda entry: entry.number):
-        run = SessionRun(entry, log.runs.get(entry.number, RunEvents()), manifest.roles, cut_short=entry.ok is None)
+        events = log.runs.get(entry.number, RunEvents())
+        run = SessionRun(entry, events, manifest.roles, cut_short=entry.ok is None, bench=manifest.bench)
         name = "the blank run" if run.kind == "blank" else f"run {run.number}"
         unusable, odd = _look_at_audio(run)
         if unusable is not None:

@@ -40,6 +40,7 @@ class JackBench:
     """The files of the private server, all inside `folder`."""
 
     folder: Path
+    board_plays_on: str | None = None
 
     @property
     def server_name(self) -> str:

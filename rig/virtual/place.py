@@ -46,6 +46,16 @@ class Place:
     def state_file(self) -> Path:
         return self.folder / "state.json"
 
+    @property
+    def board(self) -> Path:
+        """Where the port of the bench's board appears."""
+        return self.folder / "board"
+
+    @property
+    def board_told(self) -> Path:
+        """What the board told of itself, once it was heard."""
+        return self.folder / "board.told"
+
     def make_empty(self) -> None:
         """Makes the folder, empty, for this user alone. What an earlier bench left in it goes."""
         shutil.rmtree(self.folder, ignore_errors=True)

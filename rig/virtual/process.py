@@ -18,6 +18,7 @@ _LOOK_EVERY = Duration(0.02)
 _STOP_WITHIN = Duration(3.0)
 _FIELD_OF_STATE = 0  # of /proc/PID/stat, counted after the name in brackets: see proc_pid_stat(5)
 _FIELD_OF_START = 19
+_HAPPENED = "rig: "  # begins the first line of an error of ours; two more follow it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,13 @@ def stop(process: Process, time: HostTime) -> None:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log, to quote; empty where there is none."""
+    """The last line of a log, to quote, or the last that says what happened; empty where there is none."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
         return ""
-    return lines[-1].strip()[:200] if lines else ""
+    happened = [line for line in lines if line.startswith(_HAPPENED)]
+    return (happened or lines)[-1].removeprefix(_HAPPENED).strip()[:200] if lines else ""
 
 
 def _reap(pid: int) -> None:

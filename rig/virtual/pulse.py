@@ -85,6 +85,7 @@ class PulseBench:
     """The files of the private server, all inside `folder`."""
 
     folder: Path
+    board_plays_on: str | None = "mouth"
 
     @property
     def socket(self) -> Path:

@@ -23,6 +23,11 @@ class Server:
 class Recipe(Protocol):
     """One kind of bench in one folder."""
 
+    @property
+    def board_plays_on(self) -> str | None:
+        """The sink on which a board's tone is heard; None: the bench has none."""
+        ...
+
     def write_configuration(self) -> None:
         """Writes everything that servers and programs inside read. Raises MissingLibrary where a library is missing."""
         ...

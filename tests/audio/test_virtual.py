@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 from virtual_shell import RIG as ME
-from virtual_shell import Shell, need, need_library
+from virtual_shell import Shell, need, need_library, runs, started
 
 
 def server(place: Path) -> int:
     """The number of the sound server that the bench's state names."""
-    found = json.loads((place / "v" / "pulse" / "state.json").read_text())
-    return int(found["processes"][0]["pid"])
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return started(place)["pulseaudio"]
 
 
 def test_up_prints_what_makes_a_program_find_it(bench: Shell, place: Path) -> None:

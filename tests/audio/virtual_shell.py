@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -61,3 +62,17 @@ def need_library(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"{name} does not load: {done.stderr.strip().splitlines()[-1]}")
+
+
+def started(place: Path) -> dict[str, int]:
+    """The numbers of what the bench on PulseAudio below `place` has started, by name."""
+    found = json.loads((place / "v" / "pulse" / "state.json").read_text())
+    return {each["name"]: int(each["pid"]) for each in found["processes"]}
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -208,3 +208,21 @@ def test_a_driver_that_states_no_times_is_shown_without_them(tmp_path: Path, cap
     values: dict[str, Any] = asdict(facts)
     assert not any(isinstance(v, float) and np.isnan(v) for v in values.values())
     session.close()
+
+
+def test_a_board_whose_sound_comes_late_is_compared_by_rate_alone(tmp_path: Path) -> None:
+    session = measure(tmp_path / "s", "quiet", 1)
+    analysis, run = facts_of(session)[1:]
+    tied = clock_facts_of(analysis, run, session, run.clocks(session.tick_rate_hz))
+    evidence = replace(run.clocks(session.tick_rate_hz), untied="nobody knows how late")
+    facts = clock_facts_of(analysis, run, session, evidence)
+    assert tied is not None
+    assert facts is not None
+    assert facts.audio_mcu == tied.audio_mcu
+    assert facts.audio_host == tied.audio_host
+    assert facts.refusal == "nobody knows how late"
+    assert [facts.after_last_s, facts.after_first_s, facts.adc_claim_error_s, facts.half_width_s] == [None] * 4
+    clocks = run_clocks(analysis, run.source, session.roles.ref, evidence)
+    assert clocks is not None
+    assert clocks.host_of(np.array([100.0])) is None
+    session.close()
