@@ -210,8 +210,9 @@ test)
     "$venv/bin/ruff" check --quiet .
     "$venv/bin/ruff" format --quiet --check .
     "$venv/bin/mypy" --strict
-    # Two workers on two cores: a library that starts threads of its own only slows both down.
-    OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1} exec "$venv/bin/python" -m pytest -n auto "$@"
+    # Two workers on two cores: a library that starts threads of its own only slows both down. Stealing keeps the tests
+    # of one file on one worker while there is enough work, so that tests in real time seldom run beside each other.
+    OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1} exec "$venv/bin/python" -m pytest -n auto --dist worksteal "$@"
     ;;
 truth)
     set_up dev

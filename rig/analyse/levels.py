@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -78,10 +79,17 @@ class LevelMeter:
         )
 
 
+@lru_cache(maxsize=2)
+def _hann(n: int) -> Real:
+    """The window of `n` samples, not to be written to. It costs as much as the spectrum, and all blocks of a file but
+    the last have one length."""
+    return np.hanning(n)
+
+
 def _hum(samples: Real, rate_hz: float) -> float:
     """RMS of the stronger of 50 and 60 Hz (or its harmonic), where it stands 15 dB out of its surroundings; else 0."""
     n = len(samples)
-    window = np.hanning(n)
+    window = _hann(n)
     power = np.abs(np.fft.rfft((samples - samples.mean()) * window)) ** 2 / (np.sum(window) ** 2) * 2.0
     step = rate_hz / n
     strongest = 0.0

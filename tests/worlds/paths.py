@@ -115,14 +115,22 @@ def room(
     bounces = along[0][1][:, None, None] + along[1][1][None, :, None] + along[2][1][None, None, :]
     keep = square < (reach_m + distance_m) ** 2
     away_m = np.sqrt(square[keep])
-    gain = distance_m / away_m * reflection ** bounces[keep]
+    gain = distance_m / away_m * (reflection ** np.arange(int(bounces.max()) + 1))[bounces[keep]]
     when = (away_m - distance_m) / SOUND_M_S * RATE_HZ
     half, zero = 16, 32
     ir = np.zeros(int(length_s * RATE_HZ) + 2 * zero)
-    whole = np.floor(when).astype(np.int64)
-    for k in range(-half + 1, half + 1):
-        u = k - (when - whole)
-        value = gain * np.sinc(u) * np.cos(0.5 * np.pi * np.clip(u / half, -1, 1)) ** 2
+    whole = np.rint(when).astype(np.int64)
+    part = when - whole
+    # A sinc under a raised cosine: sin(pi (k - part)) is that of `part` with a sign, and the cosine a sum of two, so no
+    # tap costs a sine of its own.
+    sine = gain * np.sin(np.pi * part) / np.pi
+    even, odd = np.cos(np.pi * part / half), np.sin(np.pi * part / half)
+    on_a_sample = part == 0.0
+    for k in range(-half, half + 1):
+        u = np.where(on_a_sample, 1.0, k - part)
+        sinc = np.where(on_a_sample, gain if k == 0 else 0.0, sine * (1.0 if k % 2 else -1.0) / u)
+        value = sinc * 0.5 * (1.0 + np.cos(np.pi * k / half) * even + np.sin(np.pi * k / half) * odd)
+        value = np.where(np.abs(k - part) > half, 0.0, value)
         index = whole + k + zero
         inside = (index >= 0) & (index < ir.size)
         ir += np.bincount(index[inside], weights=value[inside], minlength=ir.size)[: ir.size]
