@@ -25,7 +25,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -70,6 +70,9 @@ class Marks:
 
     `session_id` tells two starts apart and is drawn where none is given. `rate_hz` of the frames is needed for
     `peak_at`, and `peak_at_u_ms` says how well that finds the first sample of a sound (standard uncertainty).
+
+    `on_config` is called, in the writer's thread, with settings that an experiment wants the system to take (an address
+    alone asks for any). It takes them and returns them as they are now, or raises ValueError with the reason why not.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Marks:
         frame_ms: float | None = None,
         rate_hz: float | None = None,
         peak_at_u_ms: float | None = None,
+        on_config: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         self._queue: deque[tuple[int, str, Any] | str] = deque(maxlen=MOST_WAITING)
         self._taken = 0  # put into the queue so far, so that what fell out of it can be counted
@@ -99,7 +103,12 @@ class Marks:
         if peak_at_u_ms is not None:
             header["peak_at_u"] = round(peak_at_u_ms * 1e6)
         begins = json.dumps(header, allow_nan=False, separators=(",", ":")) + "\n"
-        self._file = _Sender(str(path), begins) if "://" in str(path) else open(path, "a", encoding="utf-8")  # noqa: SIM115
+        self._file = (
+            _Sender(str(path), begins, self._configure if on_config else None)
+            if "://" in str(path)
+            else open(path, "a", encoding="utf-8")  # noqa: SIM115
+        )
+        self._on_config = on_config
         self._line(header)
         self.flush()  # before anything else, so that it cannot fall out of the queue
         self._stop = threading.Event()
@@ -158,6 +167,12 @@ class Marks:
         self.flush()
         self._file.close()
 
+    def _configure(self, settings: dict[str, Any]) -> dict[str, Any]:
+        assert self._on_config is not None
+        taken = self._on_config(settings)
+        self.config(**taken)
+        return taken
+
     def _line(self, value: dict[str, Any]) -> None:
         self._queue.append(json.dumps(value, allow_nan=False, separators=(",", ":")) + "\n")
         self._taken += 1
@@ -178,14 +193,18 @@ class Marks:
 class _Sender:
     """Stands in the file's place: lines go to an address in pieces, the header before each, and a ping every second."""
 
-    def __init__(self, address: str, header: str) -> None:
+    def __init__(
+        self, address: str, header: str, configure: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    ) -> None:
         where = urlsplit(address)
         if where.scheme != "http" or not where.hostname:
             raise ValueError(f"marks go to a file or to http://HOST:PORT/marks, not to {address}")
         self.closed = False
         self._header = header.encode()
         query = f"?{where.query}" if where.query else ""
-        self._path, self._ping_path = (where.path or "/marks") + query, "/ping" + query
+        self._path, self._ping_path, self._ack_path = (where.path or "/marks") + query, "/ping" + query, "/ack" + query
+        self._configure = configure
+        self._answered: str | None = None  # the last question after settings
         self._line = http.client.HTTPConnection(where.hostname, where.port, timeout=_ANSWER_S)
         self._waiting: deque[bytes] = deque()
         self._next_ping_ns = 0
@@ -210,9 +229,11 @@ class _Sender:
                     if piece and size > _PIECE_BYTES:
                         break
                     piece.append(line)
-                self._post(self._path, self._header + b"".join(piece))  # kept or refused: the endpoint counts both
+                # Kept or refused: the endpoint counts both.
+                said = self._post(self._path, self._header + b"".join(piece))
                 for _ in piece:
                     self._waiting.popleft()
+                self._take_settings(said)
         except (OSError, http.client.HTTPException):
             self._line.close()
 
@@ -236,6 +257,25 @@ class _Sender:
         except (ValueError, KeyError, TypeError):
             return  # an endpoint that gives no time; the marks are taken without
         self._waiting.append(json.dumps({"sync": [sent, t2, t3, received]}).encode() + b"\n")
+        self._take_settings(said)
+
+    def _take_settings(self, said: bytes) -> None:
+        """Settings may come with any answer; it is told which were taken, or why they were not."""
+        if self._configure is None or b'"config"' not in said:
+            return
+        try:
+            asked = json.loads(said)
+            settings, ack = asked["config"], asked["ack"]
+        except (ValueError, KeyError, TypeError):
+            return
+        if ack == self._answered:
+            return
+        self._answered = ack
+        try:
+            answer = {"ack": ack, "config": self._configure(settings)}
+        except ValueError as error:
+            answer = {"ack": ack, "why": str(error)}
+        self._post(self._ack_path, json.dumps(answer).encode())
 
     def _post(self, path: str, body: bytes) -> bytes:
         self._line.request("POST", path, body)

@@ -52,7 +52,12 @@ IMPORTS: dict[str, tuple[set[str], set[str]]] = {
     "rig.sim": (OF_THE_WORLD, {"numpy", "scipy"}),
     "rig.sim.opus": (OF_THE_WORLD, {"numpy", "scipy", "av"}),
     "rig.doctor": ({"rig.errors", "rig.domain", "rig.acquire", "rig.bench", "rig.doctor"}, set()),
-    "rig.calibration": ({"rig.errors", "rig.domain", "rig.calibration"}, set()),
+    "rig.calibration": ({"rig.errors", "rig.domain", "rig.tomllines", "rig.calibration"}, set()),
+    "rig.experiment": (
+        {"rig.errors", "rig.tomllines", "rig.strictjson", "rig.rawfile", "rig.verdict", "rig.experiment", *OF_VERDICTS},
+        set(),
+    ),
+    "rig.tomllines": (set(), set()),
     "rig.strictjson": ({"rig.errors"}, set()),
     "rig.wavfile": (ON_DISK, {"numpy"}),
     "rig.rawfile": (ON_DISK, set()),

@@ -16,6 +16,11 @@ export interface MarksOptions {
   peakAtUMs?: number;
   /** Which context stamps, for example "page" or "worklet-port"; each has its own Marks. */
   context?: string;
+  /**
+   * Takes settings that an experiment asks for and returns them as they are now; throws where they cannot be taken.
+   * Called from `send`.
+   */
+  onConfig?: (settings: Record<string, unknown>) => Record<string, unknown> | Promise<Record<string, unknown>>;
   /** Lines kept while nobody takes them; beyond it the oldest are dropped and counted. Default 100000. */
   mostWaiting?: number;
 }

@@ -39,6 +39,7 @@ export class Marks {
     if (options.rateHz !== undefined) this.header.rate_hz = options.rateHz;
     if (options.peakAtUMs !== undefined) this.header.peak_at_u = options.peakAtUMs;
     this.opened = false;
+    this.onConfig = options.onConfig;
   }
 
   now() {
@@ -108,18 +109,20 @@ export class Marks {
     let items = [];
     try {
       const sent = performance.now();
-      const { pong } = await post("/ping", JSON.stringify({ ping: sent, unit: UNIT }));
+      const answer = await post("/ping", JSON.stringify({ ping: sent, unit: UNIT }));
       const received = performance.now();
-      if (pong) this.#keep({ sync: [...pong, received] });
+      if (answer.pong) this.#keep({ sync: [...answer.pong, received] });
+      await this.#configure(answer, post);
       while (this.items.length || this.lost) {
         items = this.items.splice(0, PIECE);
         const lines = [JSON.stringify(this.header)];
         if (this.lost) lines.push(JSON.stringify({ event: "marks_lost", n: this.lost }));
         for (const item of items) lines.push(text(item));
         const lost = this.lost;
-        await post("", lines.join("\n") + "\n");
+        const said = await post("", lines.join("\n") + "\n");
         this.lost -= lost;
         items = [];
+        await this.#configure(said, post);
       }
       this.opened = true;
       return true;
@@ -129,6 +132,21 @@ export class Marks {
     } finally {
       this.sending = false;
     }
+  }
+
+  // Settings that an experiment asks for came with an answer: they are taken, or it is said why not.
+  async #configure({ config, ack }, post) {
+    if (!config || !this.onConfig || ack === this.answered) return;
+    this.answered = ack;
+    let said;
+    try {
+      const taken = await this.onConfig(config);
+      this.config(taken);
+      said = { ack, config: taken };
+    } catch (error) {
+      said = { ack, why: String(error?.message ?? error) };
+    }
+    await post("/ack", JSON.stringify(said));
   }
 
   #keep(item, stage, t) {

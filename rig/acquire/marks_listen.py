@@ -3,6 +3,8 @@
 POST /marks takes lines, GET /marks a WebSocket whose text messages are lines. Each body and each connection begins with
 a header. POST /ping, or a message {"ping":t1,"unit":"ms"}, is answered {"pong":[t1,t2,t3]}: t2 and t3 are host times of
 receiving and sending, in that unit; the system adds its time of receiving and sends the four as a `sync` line.
+Settings that rig asks the system to take go out as {"config":{…},"ack":"…"} on every WebSocket, and in the answers to
+POST; the system answers with a message, or a POST /ack, that has the same `ack`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import threading
 from typing import Any
 from urllib.parse import urlsplit
 
+from rig.acquire.marks_settings import Settings
 from rig.domain.seams import HostTime
 from rig.errors import BenchNotReady, MissingLibrary, UsageError
 
@@ -70,6 +73,7 @@ class MarksListener:
         self._allowance = float(MOST_BYTES_PER_S)
         self._allowed_s = time.now().seconds
         self._refused = 0
+        self._settings = Settings()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rig-marks-listen", daemon=True)
         self._thread.start()
@@ -93,6 +97,12 @@ class MarksListener:
             refused, self._refused = self._refused, 0
         lost = json.dumps({"event": "marks_lost", "n": refused}).encode() + b"\n" if kept and refused else b""
         return b"".join(kept) + lost
+
+    def configure(self, settings: dict[str, Any], within_s: float) -> None:
+        """Has the system that is connected, or connects in time, take settings.
+
+        Raises BenchNotReady where it does not say that it took them, says why not, or took others."""
+        asyncio.run_coroutine_threadsafe(self._settings.ask(settings, within_s), self._loop).result()
 
     def close(self) -> None:
         """Ends the endpoint; idempotent."""
@@ -131,8 +141,8 @@ class MarksListener:
             return self._say(request, 200, {})
         if method == "GET" and path == "/marks" and request.headers.get("Upgrade", "").lower() == "websocket":
             return await self._socket(request)
-        if method != "POST" or path not in ("/marks", "/ping"):
-            return self._say(request, 404, {"why": "POST /marks, POST /ping, or a WebSocket at /marks"})
+        if method != "POST" or path not in ("/marks", "/ping", "/ack"):
+            return self._say(request, 404, {"why": "POST /marks, /ping or /ack, or a WebSocket at /marks"})
         received_s = self._time.now().seconds
         body = b""
         async for chunk in request.content.iter_any():
@@ -141,14 +151,20 @@ class MarksListener:
                 return self._say(request, 413, {"why": f"more than {MOST_MESSAGE_BYTES} bytes: send smaller pieces"})
         if path == "/ping":
             pong = self._pong(body, received_s)
-            return self._say(request, 400 if pong is None else 200, pong or {"why": 'not {"ping":t1,"unit":"ms"}'})
+            if pong is None:
+                return self._say(request, 400, {"why": 'not {"ping":t1,"unit":"ms"}'})
+            return self._say(request, 200, {**pong, **self._settings.asked})
+        if path == "/ack":
+            taken = self._settings.heard(body)
+            return self._say(request, 200 if taken else 400, {} if taken else {"why": "nothing was asked so"})
         why, _ = self._take(body, None)
-        return self._say(request, 200 if why is None else 400, {} if why is None else {"why": why})
+        return self._say(request, 200 if why is None else 400, self._settings.asked if why is None else {"why": why})
 
     async def _socket(self, request: Any) -> Any:
         socket = self._web.WebSocketResponse(max_msg_size=MOST_MESSAGE_BYTES, heartbeat=20.0, compress=False)
         await socket.prepare(request)
         header: bytes | None = None
+        await self._settings.joined(socket)
         async for message in socket:
             received_s = self._time.now().seconds
             if not isinstance(message.data, str):
@@ -158,9 +174,12 @@ class MarksListener:
             if pong is not None:
                 await socket.send_str(json.dumps(pong))
                 continue
+            if data.startswith(b'{"ack"') and self._settings.heard(data):
+                continue
             why, header = self._take(data, header)
             if why is not None:
                 await socket.send_str(json.dumps({"why": why}))
+        self._settings.left(socket)
         return socket
 
     def _take(self, data: bytes, header: bytes | None) -> tuple[str | None, bytes | None]:

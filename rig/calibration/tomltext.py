@@ -1,39 +1,28 @@
-"""TOML with the line of every key, so that an error can name it; and TOML text from plain values."""
+"""A record's TOML: read with the line of every key, and written from plain values."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
-import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from rig import tomllines
 from rig.errors import CalibrationError
 
 MAX_BYTES = 64 << 10
 """A record is about a kilobyte; what is larger is something else."""
-
-_KEY = re.compile(r"\s*(?:\"([^\"]*)\"|([\w-]+))\s*=")
-_TABLE = re.compile(r"\s*\[\s*([\w.-]+)\s*\]\s*(?:#.*)?$")
 
 Value = str | int | float | bool | datetime.date | list[Any]
 
 
 def parse(raw: bytes, name: str) -> tuple[dict[str, Any], dict[str, int]]:
     """The document, and the line (from 1) of every key as `key` or `table.key`. Raises CalibrationError."""
-    if len(raw) > MAX_BYTES:
-        raise _malformed(name, f"is larger than {MAX_BYTES >> 10} KiB")
     try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _malformed(name, f"is not UTF-8 at byte {error.start}") from error
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
-        raise _malformed(name, f"is not TOML: {str(error)[:120].lower() or 'nested too deeply'}") from error
-    return document, _lines(text)
+        return tomllines.parse(raw, MAX_BYTES)
+    except tomllines.NotToml as error:
+        raise _malformed(name, str(error)) from error
 
 
 def render(document: Mapping[str, Any], comment: str) -> str:
@@ -47,21 +36,6 @@ def render(document: Mapping[str, Any], comment: str) -> str:
         lines += ["", f"[{key}]"]
         lines += [f"{inner} = {_value(value)}" for inner, value in table.items() if value is not None]
     return "\n".join(lines) + "\n"
-
-
-def _lines(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        opened = _TABLE.match(line)
-        if opened:
-            table = f"{opened[1]}."
-            found.setdefault(opened[1], number)
-            continue
-        key = _KEY.match(line)
-        if key:
-            found.setdefault(table + (key[1] or key[2] or ""), number)
-    return found
 
 
 def _value(value: Any) -> str:

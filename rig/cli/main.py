@@ -18,6 +18,7 @@ from rig.cli.calibrate import calibrate_app
 from rig.cli.compare import compare
 from rig.cli.devices import devices
 from rig.cli.doctor import doctor
+from rig.cli.experiment import experiment
 from rig.cli.export import export
 from rig.cli.firmware import firmware_app
 from rig.cli.import_marks import import_marks
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("measure")(measure)
 app.command("analyze")(analyze)
 app.command("compare")(compare)
+app.command("experiment")(experiment)
 app.command("export")(export)
 app.command("import")(import_marks)
 app.command("marks")(marks)

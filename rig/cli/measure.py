@@ -107,20 +107,19 @@ def measure(
     ref_channel, ear_channel = 1 if ref is None else ref, 2 if ear is None else ear
     check_channels(ref_channel, ear_channel)
     check_window(min_latency, max_latency)
-    _check_mode(mode)
+    check_mode(mode)
     kind, wav = split_stimulus(stimulus)
     settings = split_settings(world or ())
     lead = one_of("--lead-in", lead_in, ("speech", "none"))
 
-    from rig.cli.bench_choice import BenchOptions, choose_bench, is_simulated
+    from rig.cli.bench_choice import BenchOptions
     from rig.cli.calibrated import CalibrationChoice, calibration_for, planned
     from rig.cli.documents import keep, key_of
     from rig.cli.output import emit
     from rig.cli.page_file import page_path, write_page
     from rig.cli.pipeline import Choices, report_on, report_with_exhibits
     from rig.cli.progress import open_display
-    from rig.cli.quiet import quiet_libraries
-    from rig.cli.record import MeasureOptions, record, session_folder
+    from rig.cli.record import MeasureOptions, open_bench, record, session_folder
     from rig.cli.system_facts import system_facts
 
     options = MeasureOptions(
@@ -150,12 +149,7 @@ def measure(
     inputs = max(2, ref_channel, ear_channel)
     wanted = BenchOptions(device, port, sut, seed, backend, inputs, plays, sut_ready, marks, settings)
     with contextlib.ExitStack() as stack:
-        chatter = None if is_simulated(device) else stack.enter_context(quiet_libraries())
-        bench = choose_bench(wanted, chatter)
-        if bench.marks is not None:
-            stack.callback(bench.marks.close)
-            if bench.marks.address is not None:
-                print(f"marks go to {bench.marks.address}", file=sys.stderr)
+        bench = stack.enter_context(open_bench(wanted))
         known = calibration_for(choice, planned(options, bench))
         folder = session_folder(options, bench)
         display = stack.enter_context(open_display(quiet))
@@ -184,7 +178,8 @@ def measure(
     raise typer.Exit(emit(report, as_json, verbose))
 
 
-def _check_mode(mode: str) -> None:
+def check_mode(mode: str) -> None:
+    """Raises UsageError for a mode that is not there, or not yet."""
     if mode in MODES_TO_COME:
         raise UsageError(
             f"--mode {mode} is not in this version", "call, the only mode so far", "leave --mode out to measure a call"

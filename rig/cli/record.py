@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +14,10 @@ from typing import Any
 from rig.acquire.board import Link
 from rig.bench import BenchPlan, plan_runs, run_plan
 from rig.bench.plan import check_fits, check_plan, playback
-from rig.cli.bench_choice import ChosenBench
+from rig.cli.bench_choice import BenchOptions, ChosenBench, choose_bench, is_simulated
 from rig.cli.calibrated import to_manifest
 from rig.cli.progress import Display
+from rig.cli.quiet import quiet_libraries
 from rig.domain.calibration import Calibration
 from rig.domain.records import BenchKind, ChannelRoles, StimulusPlan, StreamSpec
 from rig.environment import environment
@@ -163,6 +166,19 @@ def record(
     finally:
         if bench.pipe is not None:
             bench.pipe.close()
+
+
+@contextlib.contextmanager
+def open_bench(wanted: BenchOptions) -> Iterator[ChosenBench]:
+    """The bench that the options name, with chatting libraries kept quiet and the address for marks told on stderr."""
+    with contextlib.ExitStack() as stack:
+        chatter = None if is_simulated(wanted.device) else stack.enter_context(quiet_libraries())
+        bench = choose_bench(wanted, chatter)
+        if bench.marks is not None:
+            stack.callback(bench.marks.close)
+            if bench.marks.address is not None:
+                print(f"marks go to {bench.marks.address}", file=sys.stderr)
+        yield bench
 
 
 def session_folder(options: MeasureOptions, bench: ChosenBench) -> Path:

@@ -25,7 +25,9 @@ from rig.errors import UsageError
 def report(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="SESSION...", help="session folders, or WAV or FLAC files; two: a comparison"),
+        typer.Argument(
+            metavar="SESSION...", help="session folders, WAV or FLAC files, an experiment; two: a comparison"
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="the page  [default: SESSION-report.html beside it]")
@@ -45,6 +47,8 @@ def report(
     check_channels(ref, ear)
     check_window(min_latency, max_latency)
 
+    from rig.cli.experiment import exit_code
+    from rig.cli.experiment_page import is_experiment, results_of, write_experiment_page
     from rig.cli.page_file import page_path, write_page
     from rig.cli.pipeline import Choices, report_on, report_with_exhibits
     from rig.cli.progress import open_display
@@ -53,6 +57,12 @@ def report(
     for source in sources:
         if not source.exists():
             raise UsageError(f"{source} does not exist", "a session folder, or a WAV or FLAC file", "check the path")
+    if is_experiment(sources[0]):
+        if len(sources) > 1:
+            raise UsageError("an experiment stands alone on its page", "one folder", "name the experiment alone")
+        found_so_far = results_of(sources[0], quiet)
+        print(write_experiment_page(sources[0], found_so_far, out))
+        raise typer.Exit(exit_code(found_so_far))
     names = [source.resolve().name for source in sources]
     if out is None and len(sources) > 1:
         out = sources[0].resolve().with_name("-against-".join(reversed(names[:2])) + "-report.html")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rig.errors import UsageError
+from rig.report.digits import plain
 
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.I)
 _NUMBER = re.compile(r"-?\.?\d")
@@ -33,17 +34,6 @@ def system_facts(
     found |= {f"config {name}": plain(value) for name, value in (config or {}).items()}
     found |= {f"world {name}": plain(value) for name, value in (world or {}).items()}
     return {name: NOT_KEPT if _SECRET.search(name) else _kept(value) for name, value in found.items()}
-
-
-def plain(value: Any) -> str:
-    """A value as it is shown and compared: 0.05, yes, adaptive."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.12g}"
-    if isinstance(value, list | tuple):
-        return " to ".join(plain(part) for part in value)
-    return str(value)
 
 
 def _of_command(command: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 WIDTH = 80
 """Columns of the text report."""
@@ -33,6 +34,17 @@ def number(value: float | None, decimals: int = 1, signed: bool = False) -> str:
     if value is None:
         return ABSENT
     return _positive_zero(f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}", signed)
+
+
+def plain(value: Any) -> str:
+    """A recorded value as it is shown and compared: 0.05, yes, 300 to 3400; a dash for None."""
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return " to ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _positive_zero(text: str, signed: bool) -> str:

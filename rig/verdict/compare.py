@@ -15,7 +15,7 @@ from typing import Any
 from rig.errors import UsageError
 from rig.report.difference import difference_s, settings_apart
 from rig.report.stage_words import title
-from rig.verdict.steadiness import MIN_RUNS, Growth, growth
+from rig.verdict.steadiness import MIN_RUNS, Growth, Run, growth
 
 Json = dict[str, Any]
 
@@ -101,8 +101,10 @@ def compare(
     changed: Change | None,
     allowed: Sequence[str],
     stage: str | None = None,
+    again: Json | None = None,
 ) -> Comparison:
-    """Compares two named documents of measurements. `stage` is the one that the change was meant for.
+    """Compares two named documents of measurements. `stage` is the one that the change was meant for. `again` is a
+    second measurement of what was before; its runs join the test of the ranges, which tells more so.
 
     Raises UsageError where `changed` contradicts what is recorded, or where no side has that stage."""
     (a_name, a), (b_name, b) = before, after
@@ -116,9 +118,11 @@ def compare(
     refused = _refusal(before, after, apart)
     if a["latency_s"] is None or b["latency_s"] is None or a["mode"] != b["mode"]:
         return Comparison(a_name, b_name, changed, None, refused, None, None, None, apart, (), meant)
-    grown = growth(_runs(a), a["latency_s"]["median"], _runs(b), b["latency_s"]["median"])
+    others = [d for d in (a, again) if d is not None and d["latency_s"] is not None]
+    known = [run for d in others for run in _centred(_runs(d), d["latency_s"]["median"])]
+    grown = growth(known, 0.0, _runs(b), b["latency_s"]["median"])
     total = _total(a["latency_s"], b["latency_s"], grown)
-    stages = _stages(a["stages"], b["stages"])
+    stages = _stages(a["stages"], b["stages"], None if again is None else again["stages"])
     if refused is None and meant is not None and not any(s.name == meant for s in stages or ()):
         refused = f"the stage {meant} was not found on both sides"
     caveats = [*_doubts(total, grown), *_caveats(before, after)]
@@ -171,7 +175,7 @@ def _refusal(before: tuple[str, Json], after: tuple[str, Json], apart: Sequence[
     return FEW_RUNS if min(len(_runs(a)), len(_runs(b))) < MIN_RUNS else None
 
 
-def _runs(d: Json) -> list[tuple[float, float]]:
+def _runs(d: Json) -> list[Run]:
     return [(r["latency_s"]["min"], r["latency_s"]["max"]) for r in d["runs"] if r["latency_s"] is not None]
 
 
@@ -180,19 +184,27 @@ def _total(a: Json, b: Json, grown: Growth) -> Delta:
     return Delta("total", a["median"], b["median"], change_s, low_s, high_s, a["range"], b["range"], grown.grew)
 
 
-def _stages(a: Any, b: Any) -> tuple[Delta, ...] | None:
+def _centred(runs: Sequence[Run], median_s: float) -> list[Run]:
+    return [(low_s - median_s, high_s - median_s) for low_s, high_s in runs]
+
+
+def _stages(a: Any, b: Any, again: Any) -> tuple[Delta, ...] | None:
     """Stages that both have with a median and an interval; None where one side was measured without marks."""
     if not a or not b:
         return None
     others = {stage["stage"]: stage for stage in b}
+    more = {stage["stage"]: stage for stage in again or ()}
     pairs = [(one, others[one["stage"]]) for one in a if one["stage"] in others]
-    return tuple(_stage(*pair) for pair in pairs if all(s["median_s"] is not None for s in pair))
+    return tuple(
+        _stage(*pair, more.get(pair[0]["stage"])) for pair in pairs if all(s["median_s"] is not None for s in pair)
+    )
 
 
-def _stage(a: Json, b: Json) -> Delta:
+def _stage(a: Json, b: Json, again: Json | None) -> Delta:
     change_s, low_s, high_s = difference_s(_interval(a), _interval(b))
-    runs = [[(r["min_s"], r["max_s"]) for r in one["runs"]] for one in (a, b)]
-    grown = growth(runs[0], a["median_s"], runs[1], b["median_s"])
+    sides = [a, b] if again is None or again["median_s"] is None else [a, b, again]
+    runs = [_centred([(r["min_s"], r["max_s"]) for r in one["runs"]], one["median_s"]) for one in sides]
+    grown = growth([*runs[0], *(runs[2] if len(runs) > 2 else [])], 0.0, runs[1], 0.0)
     # The clocks' error is another in each run: a range that grew by less than the stage's uncertainty has not grown.
     within = grown.growth_s <= math.hypot(a["u95_s"], b["u95_s"])
     return Delta(

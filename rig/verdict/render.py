@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from rig.report.digits import ABSENT, WIDTH, decimals_for, ms, table
+from rig.report.digits import WIDTH, decimals_for, ms, plain, table
 from rig.report.stage_words import title
 from rig.verdict.compare import Comparison, Delta, Verdict
 
@@ -89,7 +89,7 @@ def as_text(found: Comparison) -> str:
         lines += ["", "what differs in the records"]
         for one in found.apart:
             why = f"  ({one.why})" if one.why else ""
-            lines += _wrapped(f"{one.name}: {_plain(one.before)} -> {_plain(one.after)}{why}", "  ")
+            lines += _wrapped(f"{one.name}: {plain(one.before)} -> {plain(one.after)}{why}", "  ")
     if found.caveats:
         lines += ["", "caveats", *(line for text in found.caveats for line in _wrapped(text, "  - "))]
     return "\n".join(lines) + "\n"
@@ -121,7 +121,3 @@ def _figures(found: Comparison) -> list[str]:
 
 def _wrapped(text: str, lead: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False)
-
-
-def _plain(value: Any) -> str:
-    return ABSENT if value is None else " to ".join(map(str, value)) if isinstance(value, list) else str(value)

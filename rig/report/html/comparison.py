@@ -8,7 +8,7 @@ from typing import Any
 
 from rig.domain.report import Report
 from rig.report.difference import Json, Named, difference_s, settings_apart
-from rig.report.digits import ABSENT, decimals_for
+from rig.report.digits import ABSENT, decimals_for, plain
 from rig.report.html import charts
 from rig.report.html.markup import Child, Markup, el, join, section, table, time
 from rig.report.html.page import document_of
@@ -79,9 +79,7 @@ def _against(reports: Sequence[tuple[str, Report]]) -> list[Markup]:
 def _settings(named: Sequence[Named], differing: list[tuple[str, list[Any]]]) -> Markup:
     if not differing:
         return el("p", "Nothing that is recorded differs but their samples.")
-    rows: list[list[Child]] = [
-        [key, *(ABSENT if v is None else _plain(v) for v in values)] for key, values in differing
-    ]
+    rows: list[list[Child]] = [[key, *(plain(v) for v in values)] for key, values in differing]
     more_than_one = len(differing) > 1
     return join(
         el("p", "A difference has one cause only where one thing was changed; here more than one was.")
@@ -91,10 +89,6 @@ def _settings(named: Sequence[Named], differing: list[tuple[str, list[Any]]]) ->
             "Circumstances that differ", ["", *(name for name, _ in named)], rows, left=tuple(range(1, len(named) + 1))
         ),
     )
-
-
-def _plain(value: Any) -> str:
-    return " to ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _intervals(named: Sequence[Named]) -> Markup:

@@ -1,0 +1,1 @@
+"""Experiments: a baseline and rounds of one change each, by a plan, and the table that they end in."""
