@@ -212,7 +212,11 @@ def _rounds(top: _Table, parameters: tuple[Parameter, ...]) -> tuple[Round, ...]
         at.only("change", "to", "stage", "allow")
         name = at.text("change")
         if name not in known:
-            at.refuse("change", f"is {name!r}", f"one of the baseline's values: {', '.join(known)}")
+            at.refuse(
+                "change",
+                "is missing" if name is None else f"is {name!r}",
+                f"one of the baseline's values: {', '.join(known)}",
+            )
         if "to" not in at.values:
             at.refuse("to", "is missing", "the value in this round")
         to = at.values["to"]

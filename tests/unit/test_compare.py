@@ -111,17 +111,8 @@ def test_half_a_change_is_a_usage_error(text: str, tmp_path: Path, capsys: pytes
     assert "--changed" in capsys.readouterr().err
 
 
-def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for seed in (1, 2):
-        command = ["measure", "--device", "sim:quiet", "--seed", str(seed), "--stimuli", "5", "-q"]
-        assert main([*command, "--out", str(tmp_path / str(seed))]) == 0
-    capsys.readouterr()
-    code = main(["compare", str(tmp_path / "1"), str(tmp_path / "2"), "--json", "-q"])
-    said = json.loads(capsys.readouterr().out)
-    SCHEMA.validate(said)
-    assert code == 0
-    assert said["verdict"] in ("no_effect", "effective", "moved")
-    assert said["total"]["low_s"] <= said["total"]["change_s"] <= said["total"]["high_s"]
+def test_what_is_no_measurement_is_refused(tmp_path: Path) -> None:
+    """Sessions that were really measured are compared in tests/bench/test_experiment.py."""
     cut = tmp_path / "cut.json"
     cut.write_text('{"schema":"rig.measurement/1","latency_s":{}}')
     assert main(["compare", str(cut), str(cut)]) == 2

@@ -106,7 +106,9 @@ def _drift(d: Json) -> Markup:
     total = compared["total"]
     digits = decimals_for(0.5 * (total["high_s"] - total["low_s"]))
     word = (
-        "none was seen" if compared["verdict"] == "no_effect" else f"{compared['verdict'].replace('_', ' ')} at the end"
+        "no drift was seen"
+        if compared["verdict"] == "no_effect"
+        else f"{compared['verdict'].replace('_', ' ')} at the end"
     )
     return el(
         "p",
