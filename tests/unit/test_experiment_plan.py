@@ -182,3 +182,12 @@ def test_a_session_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert aside is not None
     assert (aside / "manifest.json").is_file()
     assert not session.exists()
+
+
+def test_the_plan_in_the_docs_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+    shown = re.search(r"```toml\n(.*?)```", page, re.S)
+    assert shown is not None
+    read = plan(shown[1])
+    assert [(r.name, r.to) for r in read.rounds] == [("buffer", "adaptive"), ("frame", "40ms")]
+    assert (read.repeats_baseline, len(steps_of(read))) == (True, 4)
