@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from test_stages import true_medians
@@ -19,6 +20,7 @@ from test_stages import true_medians
 from rig import strictjson
 from rig.cli.main import main
 
+DOCS = Path(__file__).parents[2] / "docs"
 Capture = pytest.CaptureFixture[str]
 
 PLAN = """\
@@ -91,6 +93,7 @@ def test_every_round_is_there_and_the_command_says_the_same_again(folder: Path, 
     assert heard.err.count("measured before") == 3
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     said = json.loads(heard.out)
+    jsonschema.validate(said, json.loads((DOCS / "experiment.schema.json").read_text(encoding="utf-8")))
     assert said["complete"] is True
     assert [r["verdict"] for r in said["rounds"]] == ["effective", "moved"]
     assert [r["change"]["new"] for r in said["rounds"]] == [0.12, 0.042]
